@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CAPTURE_H
+#define CAPTURE_H
+/*
+ * Edge to libpcap: one capture file to frames. The only header whose source includes <pcap.h>.
+ * Every byte that libpcap reads passes a hash, so that the content of a file is known by the time
+ * its last frame is.
+ */
+#include "frame.h"
+#include "hash.h"
+#include "status.h"
+
+struct capture;
+
+/* What is known of a capture; all of it only after capture_next() gave something else than OK. */
+struct capture_info {
+    const char *format;     /* "pcap", "pcapng"; static text */
+    int link_type;          /* DLT_ value of the first interface */
+    uint32_t snaplen;       /* largest declared */
+    uint64_t packets;       /* frames given */
+    uint64_t bytes;         /* captured bytes in them */
+    int64_t first_at_ns;    /* least and largest time of its frames; 0 when there was none */
+    int64_t last_at_ns;
+    struct hash128 content; /* of the whole (decompressed) file */
+};
+
+/*
+ * Opens a capture file, "-" for standard input. filter is a pcap filter expression or NULL. Frames
+ * that the filter excludes are not given but have their number. On failure *ret_capture is still
+ * set (unless STATUS_NO_MEMORY) so that capture_error() can be asked, and must be closed.
+ * STATUS_REFUSED: no capture file; STATUS_IO: cannot be opened; STATUS_USAGE: filter is wrong.
+ */
+MUST_USE enum status capture_open(const char *path, const char *filter,
+                                  struct capture **ret_capture);
+
+/*
+ * The next frame. STATUS_END at the end of the file; STATUS_DAMAGED when the rest cannot be read
+ * (cut or broken file: what came before is good and capture_error() says where); STATUS_IO when
+ * reading failed. Views in the frame live until the next call.
+ */
+MUST_USE enum status capture_next(struct capture *c, struct frame *ret_frame);
+
+struct capture_info capture_info(const struct capture *c);
+
+/* Text of the last failure, naming the file and, where known, the offset; lives as long as c. */
+const char *capture_error(const struct capture *c);
+
+void capture_close(struct capture *c); /* NULL is accepted */
+
+/* Name of a DLT_ value as "EN10MB"; static text, never NULL. */
+const char *capture_link_type_name(int link_type);
+
+/* "libpcap version 1.10.3 ...", for --version. */
+const char *capture_library_version(void);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "endpoint.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+static const uint8_t MAPPED[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+bool address_is_ipv4(const struct address *a)
+{
+    return memcmp(a->octet, MAPPED, sizeof MAPPED) == 0;
+}
+
+struct address address_of_ipv4(const uint8_t octet[4])
+{
+    struct address a;
+    memcpy(a.octet, MAPPED, sizeof MAPPED);
+    memcpy(a.octet + sizeof MAPPED, octet, 4);
+    return a;
+}
+
+const char *address_text(const struct address *a, char buffer[ADDRESS_TEXT_SIZE])
+{
+    const char *text = address_is_ipv4(a)
+                           ? inet_ntop(AF_INET, a->octet + sizeof MAPPED, buffer, ADDRESS_TEXT_SIZE)
+                           : inet_ntop(AF_INET6, a->octet, buffer, ADDRESS_TEXT_SIZE);
+    if (text == NULL)
+        buffer[0] = '\0';
+    return buffer;
+}
+
+bool address_parse(const char *text, struct address *ret_address)
+{
+    uint8_t v4[4];
+    if (inet_pton(AF_INET, text, v4) == 1) {
+        *ret_address = address_of_ipv4(v4);
+        return true;
+    }
+    struct address a;
+    if (inet_pton(AF_INET6, text, a.octet) != 1)
+        return false;
+    *ret_address = a;
+    return true;
+}
+
+struct address address_prefix(const struct address *a, unsigned bits)
+{
+    struct address p = *a;
+    for (unsigned i = 0; i < sizeof p.octet; i++) {
+        unsigned first_bit = i * 8;
+        if (first_bit >= bits)
+            p.octet[i] = 0;
+        else if (bits - first_bit < 8)
+            p.octet[i] &= (uint8_t)(0xff00u >> (bits - first_bit));
+    }
+    return p;
+}
+
+bool address_equal(const struct address *a, const struct address *b)
+{
+    return memcmp(a->octet, b->octet, sizeof a->octet) == 0;
+}
+
+bool endpoint_equal(const struct endpoint *a, const struct endpoint *b)
+{
+    return a->port == b->port && address_equal(&a->address, &b->address);
+}
+
+int endpoint_compare(const struct endpoint *a, const struct endpoint *b)
+{
+    int order = memcmp(a->address.octet, b->address.octet, sizeof a->address.octet);
+    return order != 0 ? order : (int)a->port - (int)b->port;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAME_H
+#define FRAME_H
+/* One captured frame, as capture.c gives it and packet.c takes it. */
+#include "bytes.h"
+
+struct frame {
+    int64_t at_ns;         /* Unix epoch, nanoseconds */
+    uint64_t number;       /* position in its file, counted from 1, as tcpdump and Wireshark count */
+    int link_type;         /* DLT_ value (as pcap_datalink() gives it) */
+    uint32_t wire_len;     /* length on the wire; at least data.len */
+    uint32_t interface_id; /* of pcapng; 0 elsewhere */
+    struct bytes data;     /* captured bytes; valid until the next frame is asked for */
+};
+
+#endif

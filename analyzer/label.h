@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LABEL_H
+#define LABEL_H
+/*
+ * Edge to nDPI: the application label of a flow. Its large state per flow exists only between the
+ * first packet given and the final label. The only header whose source includes <ndpi_api.h>;
+ * builds with nDPI 4.2 and later releases.
+ */
+#include "bytes.h"
+#include "endpoint.h"
+#include "status.h"
+
+struct labeler;    /* one nDPI module; one per thread */
+struct label_flow; /* nDPI's state of one flow */
+
+struct label {
+    const char *protocol; /* "TLS.Google", as nDPI writes it; NULL = unknown; static or labeler's */
+    const char *category; /* "Web"; NULL = unknown */
+};
+
+/* STATUS_NO_MEMORY when nDPI cannot start. */
+MUST_USE enum status labeler_open(struct labeler **ret_labeler);
+void labeler_close(struct labeler *l);
+
+/*
+ * Gives one packet with payload (the whole IP packet) to nDPI. *state is NULL for a flow's first
+ * packet and owned by the caller until it is NULL again. Returns true when the label is final (or
+ * the cap of packets is reached): *ret_label is set and *state freed. last_needed says that the
+ * caller's own parser has all it wants (ClientHello complete), so the answer must come now.
+ */
+bool label_packet(struct labeler *l, struct label_flow **state, struct bytes ip_packet,
+                  int64_t at_ns, enum side from, bool last_needed, struct label *ret_label);
+
+/* Ends a flow that has no final label yet: nDPI's best guess; frees *state (NULL is accepted). */
+struct label label_finish(struct labeler *l, struct label_flow **state, uint8_t ip_protocol,
+                          const struct endpoint *client, const struct endpoint *server);
+
+enum { COMMUNITY_ID_SIZE = 40 };
+
+/* Community ID v1 of a TCP flow, seed 0, "1:..."; empty on failure. Returns buffer. */
+const char *community_id_text(const struct endpoint *client, const struct endpoint *server,
+                              char buffer[COMMUNITY_ID_SIZE]);
+
+/* "4.2.0", for --version. */
+const char *label_library_version(void);
+
+#endif

@@ -258,6 +258,9 @@ struct record *facts_add_record(struct facts *f);
 /* Brings the records into their final order; called once when the flow has ended. */
 void facts_finish(struct facts *f);
 
+/* Makes the client the server and the other way round, in every fact of a side. */
+void facts_swap_sides(struct facts *f);
+
 /*
  * Packed form for the stage: appends to a growing buffer; facts_unpack() restores an equal struct
  * (owned by the caller, free with facts_done()) and returns the number of bytes used, 0 when the

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "facts.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    VARINT_MAX = 10,  /* bytes of a 64-bit number, 7 bits each */
+    TEXT_MAX = 65535, /* of one text fact; ALPN lists are the longest */
+};
+
+void facts_done(struct facts *f)
+{
+#define FREE_TEXT(name) free(f->name);
+    FACTS_TEXT(FREE_TEXT)
+#undef FREE_TEXT
+    free(f->records);
+    *f = (struct facts){ 0 };
+}
+
+bool facts_set_text(char **field, const char *text, size_t len)
+{
+    char *copy = malloc(len + 1);
+    if (copy == NULL)
+        return false;
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    free(*field);
+    *field = copy;
+    return true;
+}
+
+struct record *facts_add_record(struct facts *f)
+{
+    if (f->record_count == f->record_capacity) {
+        uint16_t capacity = f->record_capacity == 0 ? 8 : (uint16_t)(f->record_capacity * 2);
+        struct record *grown = realloc(f->records, capacity * sizeof *grown);
+        if (grown == NULL)
+            return NULL;
+        f->records = grown;
+        f->record_capacity = capacity;
+    }
+    struct record *r = &f->records[f->record_count++];
+    *r = (struct record){ 0 };
+    return r;
+}
+
+static int compare_records(const void *a, const void *b)
+{
+    const struct record *x = a, *y = b;
+    if (x->at_ns != y->at_ns)
+        return x->at_ns < y->at_ns ? -1 : 1;
+    if (x->packet_no != y->packet_no)
+        return x->packet_no < y->packet_no ? -1 : 1;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return (int)x->side - (int)y->side;
+}
+
+void facts_finish(struct facts *f)
+{
+    if (f->record_count > 1)
+        qsort(f->records, f->record_count, sizeof *f->records, compare_records);
+}
+
+void facts_swap_sides(struct facts *f)
+{
+    struct endpoint client = f->client;
+    f->client = f->server;
+    f->server = client;
+#define KEEP(type, name)
+#define SWAP_SIDES(type, name)                                                                     \
+    {                                                                                              \
+        type of_client = f->name[CLIENT];                                                          \
+        f->name[CLIENT] = f->name[SERVER];                                                         \
+        f->name[SERVER] = of_client;                                                               \
+    }
+    FACTS_SCALAR(KEEP, SWAP_SIDES)
+#undef KEEP
+#undef SWAP_SIDES
+    for (unsigned i = 0; i < f->record_count; i++)
+        f->records[i].side = (uint8_t)other_side(f->records[i].side);
+    for (unsigned i = 0; i < f->resend_count; i++)
+        f->resends[i].side = (uint8_t)other_side(f->resends[i].side);
+}
+
+/* Buffers */
+
+void buffer_done(struct buffer *b)
+{
+    free(b->at);
+    *b = (struct buffer){ 0 };
+}
+
+bool buffer_reserve(struct buffer *b, size_t n)
+{
+    if (b->capacity - b->len >= n)
+        return true;
+    size_t capacity = b->capacity < 256 ? 256 : b->capacity;
+    while (capacity - b->len < n)
+        capacity *= 2;
+    uint8_t *grown = realloc(b->at, capacity);
+    if (grown == NULL)
+        return false;
+    b->at = grown;
+    b->capacity = capacity;
+    return true;
+}
+
+bool buffer_add(struct buffer *b, struct bytes bytes)
+{
+    if (!buffer_reserve(b, bytes.len))
+        return false;
+    if (bytes.len > 0)
+        memcpy(b->at + b->len, bytes.at, bytes.len);
+    b->len += bytes.len;
+    return true;
+}
+
+/*
+ * Packed form: the endpoints, then a bit for each scalar fact (set = not zero, and its value
+ * follows), texts, records, resends. Numbers are varints of 7 bits, signed ones in zigzag; times
+ * are differences to the start.
+ */
+
+static void put_varint(struct buffer *b, uint64_t value)
+{
+    while (value >= 0x80) {
+        b->at[b->len++] = (uint8_t)(value | 0x80);
+        value >>= 7;
+    }
+    b->at[b->len++] = (uint8_t)value;
+}
+
+static void put_signed(struct buffer *b, int64_t value)
+{
+    put_varint(b, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
+}
+
+static uint64_t get_varint(struct reader *r)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        uint8_t b = reader_u8(r);
+        value |= (uint64_t)(b & 0x7f) << shift;
+        if (b < 0x80)
+            break;
+    }
+    return value;
+}
+
+static int64_t get_signed(struct reader *r)
+{
+    uint64_t value = get_varint(r);
+    return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+}
+
+#define COUNT_ONE(type, name) +1
+#define COUNT_TWO(type, name) +2
+enum { SCALAR_COUNT = 0 FACTS_SCALAR(COUNT_ONE, COUNT_TWO), BITMAP_LEN = (SCALAR_COUNT + 7) / 8 };
+#undef COUNT_ONE
+#undef COUNT_TWO
+
+/* A time that may be unknown: 0 for that, else one more than the zigzag difference to a base. */
+static void put_time(struct buffer *b, int64_t value, int64_t base)
+{
+    int64_t d = value - base;
+    put_varint(b, value == 0 ? 0 : ((uint64_t)d << 1 ^ (uint64_t)(d >> 63)) + 1);
+}
+
+static int64_t get_time(struct reader *r, int64_t base)
+{
+    uint64_t value = get_varint(r);
+    if (value-- == 0)
+        return 0;
+    return base + ((int64_t)(value >> 1) ^ -(int64_t)(value & 1));
+}
+
+static void pack_record(struct buffer *out, const struct record *r, int64_t start_ns)
+{
+    put_varint(out, r->side | (unsigned)r->type << 1);
+    put_varint(out, r->flags);
+    put_varint(out, r->first_message);
+    put_time(out, r->at_ns, start_ns);
+    put_time(out, r->last_at_ns, r->at_ns);
+    put_time(out, r->acked_at_ns, r->at_ns);
+    put_time(out, r->all_acked_at_ns, r->at_ns);
+    put_varint(out, r->packet_no);
+    put_signed(out, (int64_t)(r->last_packet_no - r->packet_no));
+    put_signed(out, r->offset);
+    put_signed(out, r->ack);
+    put_varint(out, r->len);
+    put_varint(out, r->skipped);
+    put_varint(out, r->skipped_len);
+}
+
+static struct record unpack_record(struct reader *r, int64_t start_ns)
+{
+    struct record x = { 0 };
+    uint64_t side_type = get_varint(r);
+    x.side = side_type & 1;
+    x.type = (uint8_t)(side_type >> 1);
+    x.flags = (uint8_t)get_varint(r);
+    x.first_message = (uint8_t)get_varint(r);
+    x.at_ns = get_time(r, start_ns);
+    x.last_at_ns = get_time(r, x.at_ns);
+    x.acked_at_ns = get_time(r, x.at_ns);
+    x.all_acked_at_ns = get_time(r, x.at_ns);
+    x.packet_no = get_varint(r);
+    x.last_packet_no = x.packet_no + (uint64_t)get_signed(r);
+    x.offset = (int32_t)get_signed(r);
+    x.ack = (int32_t)get_signed(r);
+    x.len = (uint32_t)get_varint(r);
+    x.skipped = (uint32_t)get_varint(r);
+    x.skipped_len = (uint32_t)get_varint(r);
+    return x;
+}
+
+/* What the scalars of a type need: int64_t facts are times but for a few durations, which only
+ * take more bytes this way. */
+#define IS_TIME(type) _Generic((type)0, int64_t: true, default: false)
+
+static void pack_scalar(struct buffer *out, size_t bitmap, unsigned i, int64_t value, bool is_time,
+                        int64_t start_ns)
+{
+    if (value == 0)
+        return;
+    out->at[bitmap + i / 8] |= (uint8_t)(1u << (i % 8));
+    if (is_time)
+        put_time(out, value, start_ns);
+    else
+        put_signed(out, value);
+}
+
+static int64_t unpack_scalar(struct reader *r, struct bytes bitmap, unsigned i, bool is_time,
+                             int64_t start_ns)
+{
+    if ((bitmap.at[i / 8] >> (i % 8) & 1) == 0)
+        return 0;
+    return is_time ? get_time(r, start_ns) : get_signed(r);
+}
+
+static bool pack_text(struct buffer *out, const char *text)
+{
+    size_t len = text == NULL ? 0 : strlen(text);
+    if (len > TEXT_MAX)
+        len = TEXT_MAX;
+    if (!buffer_reserve(out, VARINT_MAX))
+        return false;
+    put_varint(out, text == NULL ? 0 : len + 1);
+    return buffer_add(out, (struct bytes){ (const uint8_t *)text, len });
+}
+
+static bool unpack_text(struct reader *r, char **field)
+{
+    uint64_t len = get_varint(r);
+    if (len == 0)
+        return true;
+    struct bytes text = reader_take(r, (size_t)len - 1);
+    return !r->short_read && facts_set_text(field, (const char *)text.at, text.len);
+}
+
+enum status facts_pack(const struct facts *f, struct buffer *out)
+{
+    size_t most = sizeof f->client.address.octet * 2 + BITMAP_LEN +
+                  VARINT_MAX * (8 + SCALAR_COUNT + 3 * RESENDS_MAX + 14 * (size_t)f->record_count);
+    if (!buffer_reserve(out, most))
+        return STATUS_NO_MEMORY;
+    const struct endpoint *ends[2] = { &f->client, &f->server };
+    for (unsigned side = 0; side < 2; side++) {
+        memcpy(out->at + out->len, ends[side]->address.octet, sizeof ends[side]->address.octet);
+        out->len += sizeof ends[side]->address.octet;
+        put_varint(out, ends[side]->port);
+    }
+    put_varint(out, f->ip_version);
+    put_signed(out, f->start_ns);
+    size_t bitmap = out->len;
+    memset(out->at + bitmap, 0, BITMAP_LEN);
+    out->len += BITMAP_LEN;
+    unsigned i = 0;
+#define PACK(type, name)                                                                           \
+    pack_scalar(out, bitmap, i++, (int64_t)f->name, IS_TIME(type), f->start_ns);
+#define PACK_2(type, name)                                                                         \
+    pack_scalar(out, bitmap, i++, (int64_t)f->name[CLIENT], IS_TIME(type), f->start_ns);           \
+    pack_scalar(out, bitmap, i++, (int64_t)f->name[SERVER], IS_TIME(type), f->start_ns);
+    FACTS_SCALAR(PACK, PACK_2)
+#undef PACK
+#undef PACK_2
+    put_varint(out, f->resend_count);
+    for (unsigned k = 0; k < f->resend_count; k++) {
+        put_time(out, f->resends[k].at_ns, f->start_ns);
+        put_signed(out, f->resends[k].wait_ns);
+        put_varint(out, f->resends[k].side);
+    }
+    put_varint(out, f->record_count);
+    for (unsigned k = 0; k < f->record_count; k++)
+        pack_record(out, &f->records[k], f->start_ns);
+#define PACK_TEXT(name)                                                                            \
+    if (!pack_text(out, f->name))                                                                  \
+        return STATUS_NO_MEMORY;
+    FACTS_TEXT(PACK_TEXT)
+#undef PACK_TEXT
+    return STATUS_OK;
+}
+
+static bool unpack(struct reader *r, struct facts *f)
+{
+    struct endpoint *ends[2] = { &f->client, &f->server };
+    for (unsigned side = 0; side < 2; side++) {
+        struct bytes octets = reader_take(r, sizeof ends[side]->address.octet);
+        if (octets.len > 0)
+            memcpy(ends[side]->address.octet, octets.at, octets.len);
+        ends[side]->port = (uint16_t)get_varint(r);
+    }
+    f->ip_version = (uint8_t)get_varint(r);
+    int64_t start_ns = get_signed(r);
+    struct bytes bitmap = reader_take(r, BITMAP_LEN);
+    if (r->short_read)
+        return false;
+    unsigned i = 0;
+#define UNPACK(type, name) f->name = (type)unpack_scalar(r, bitmap, i++, IS_TIME(type), start_ns);
+#define UNPACK_2(type, name)                                                                       \
+    f->name[CLIENT] = (type)unpack_scalar(r, bitmap, i++, IS_TIME(type), start_ns);                \
+    f->name[SERVER] = (type)unpack_scalar(r, bitmap, i++, IS_TIME(type), start_ns);
+    FACTS_SCALAR(UNPACK, UNPACK_2)
+#undef UNPACK
+#undef UNPACK_2
+    uint64_t resends = get_varint(r);
+    if (resends > RESENDS_MAX)
+        return false;
+    f->resend_count = (uint8_t)resends;
+    for (unsigned k = 0; k < f->resend_count; k++) {
+        f->resends[k].at_ns = get_time(r, start_ns);
+        f->resends[k].wait_ns = get_signed(r);
+        f->resends[k].side = (uint8_t)get_varint(r);
+    }
+    uint64_t records = get_varint(r);
+    if (records > RECORDS_MAX || r->short_read)
+        return false;
+    f->records = records == 0 ? NULL : malloc(records * sizeof *f->records);
+    if (f->records == NULL && records > 0)
+        return false;
+    f->record_count = f->record_capacity = (uint16_t)records;
+    for (unsigned k = 0; k < f->record_count; k++)
+        f->records[k] = unpack_record(r, start_ns);
+#define UNPACK_TEXT(name)                                                                          \
+    if (!unpack_text(r, &f->name))                                                                 \
+        return false;
+    FACTS_TEXT(UNPACK_TEXT)
+#undef UNPACK_TEXT
+    return !r->short_read;
+}
+
+size_t facts_unpack(struct bytes packed, struct facts *ret_facts)
+{
+    struct reader r = reader_of(packed);
+    struct facts f = { 0 };
+    if (!unpack(&r, &f)) {
+        facts_done(&f);
+        return 0;
+    }
+    *ret_facts = f;
+    return packed.len - r.rest.len;
+}
+
+/* JSON. Text facts are printable ASCII or hex, so quotes and backslashes are all that is escaped. */
+
+__attribute__((format(printf, 2, 3))) static bool add_format(struct buffer *out, const char *format,
+                                                             ...)
+{
+    enum { ENOUGH = 512 };
+    if (!buffer_reserve(out, ENOUGH))
+        return false;
+    va_list arguments;
+    va_start(arguments, format);
+    int len = vsnprintf((char *)out->at + out->len, ENOUGH, format, arguments);
+    va_end(arguments);
+    assert(len >= 0 && len < ENOUGH);
+    out->len += (size_t)len;
+    return true;
+}
+
+static bool add_number(struct buffer *out, const char *name, int64_t value)
+{
+    return value == 0 || add_format(out, ",\"%s\":%" PRId64, name, value);
+}
+
+static bool add_pair(struct buffer *out, const char *name, int64_t client, int64_t server)
+{
+    return (client == 0 && server == 0) ||
+           add_format(out, ",\"%s\":[%" PRId64 ",%" PRId64 "]", name, client, server);
+}
+
+static bool add_text(struct buffer *out, const char *name, const char *text)
+{
+    if (text == NULL)
+        return true;
+    size_t len = strlen(text);
+    if (!add_format(out, ",\"%s\":\"", name) || !buffer_reserve(out, 6 * len + 1))
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < 0x20 || c > 0x7e || c == '"' || c == '\\')
+            out->len += (size_t)sprintf((char *)out->at + out->len, "\\u%04x", c);
+        else
+            out->at[out->len++] = c;
+    }
+    return add_format(out, "\"");
+}
+
+static bool add_records(struct buffer *out, const struct facts *f)
+{
+    if (!add_format(out, ",\"records\":["))
+        return false;
+    for (unsigned i = 0; i < f->record_count; i++) {
+        const struct record *r = &f->records[i];
+        if (!add_format(out,
+                        "%s[%u,%u,%u,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu64
+                        ",%" PRIu64 ",%" PRId32 ",%" PRId32 ",%u,%u,%u,%u]",
+                        i == 0 ? "" : ",", r->side, r->type, r->len, r->at_ns, r->last_at_ns,
+                        r->acked_at_ns, r->all_acked_at_ns, r->packet_no, r->last_packet_no,
+                        r->offset, r->ack, r->flags, r->skipped, r->skipped_len,
+                        r->first_message))
+            return false;
+    }
+    return add_format(out, "]");
+}
+
+static bool add_resends(struct buffer *out, const struct facts *f)
+{
+    if (f->resend_count == 0)
+        return true;
+    if (!add_format(out, ",\"resends\":["))
+        return false;
+    for (unsigned i = 0; i < f->resend_count; i++)
+        if (!add_format(out, "%s[%u,%" PRId64 ",%" PRId64 "]", i == 0 ? "" : ",",
+                        f->resends[i].side, f->resends[i].at_ns, f->resends[i].wait_ns))
+            return false;
+    return add_format(out, "]");
+}
+
+enum status facts_to_json(const struct facts *f, struct buffer *out)
+{
+    char client[ADDRESS_TEXT_SIZE], server[ADDRESS_TEXT_SIZE];
+    bool ok = add_format(out, "{\"ip_version\":%u,\"client\":[\"%s\",%u],\"server\":[\"%s\",%u]",
+                         f->ip_version, address_text(&f->client.address, client), f->client.port,
+                         address_text(&f->server.address, server), f->server.port);
+#define NUMBER(type, name) ok = ok && add_number(out, #name, (int64_t)f->name);
+#define PAIR(type, name)                                                                           \
+    ok = ok && add_pair(out, #name, (int64_t)f->name[CLIENT], (int64_t)f->name[SERVER]);
+    FACTS_SCALAR(NUMBER, PAIR)
+#undef NUMBER
+#undef PAIR
+#define TEXT(name) ok = ok && add_text(out, #name, f->name);
+    FACTS_TEXT(TEXT)
+#undef TEXT
+    ok = ok && add_resends(out, f) && add_records(out, f) && add_format(out, "}");
+    return ok ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static int64_t element(const json_t *array, size_t i)
+{
+    return json_integer_value(json_array_get(array, i));
+}
+
+static bool read_endpoint(const json_t *array, struct endpoint *ret_endpoint)
+{
+    const char *text = json_string_value(json_array_get(array, 0));
+    ret_endpoint->port = (uint16_t)element(array, 1);
+    return text != NULL && address_parse(text, &ret_endpoint->address);
+}
+
+static struct record read_record(const json_t *a)
+{
+    return (struct record){
+        .side = element(a, 0) == SERVER ? SERVER : CLIENT,
+        .type = (uint8_t)element(a, 1),
+        .len = (uint32_t)element(a, 2),
+        .at_ns = element(a, 3),
+        .last_at_ns = element(a, 4),
+        .acked_at_ns = element(a, 5),
+        .all_acked_at_ns = element(a, 6),
+        .packet_no = (uint64_t)element(a, 7),
+        .last_packet_no = (uint64_t)element(a, 8),
+        .offset = (int32_t)element(a, 9),
+        .ack = (int32_t)element(a, 10),
+        .flags = (uint8_t)element(a, 11),
+        .skipped = (uint32_t)element(a, 12),
+        .skipped_len = (uint32_t)element(a, 13),
+        .first_message = (uint8_t)element(a, 14),
+    };
+}
+
+static bool read_facts(const json_t *root, struct facts *f)
+{
+    if (!read_endpoint(json_object_get(root, "client"), &f->client) ||
+        !read_endpoint(json_object_get(root, "server"), &f->server))
+        return false;
+    f->ip_version = (uint8_t)json_integer_value(json_object_get(root, "ip_version"));
+#define READ(type, name) f->name = (type)json_integer_value(json_object_get(root, #name));
+#define READ_2(type, name)                                                                         \
+    f->name[CLIENT] = (type)element(json_object_get(root, #name), CLIENT);                         \
+    f->name[SERVER] = (type)element(json_object_get(root, #name), SERVER);
+    FACTS_SCALAR(READ, READ_2)
+#undef READ
+#undef READ_2
+#define READ_TEXT(name)                                                                            \
+    {                                                                                              \
+        const char *text = json_string_value(json_object_get(root, #name));                        \
+        if (text != NULL && !facts_set_text(&f->name, text, strlen(text)))                         \
+            return false;                                                                          \
+    }
+    FACTS_TEXT(READ_TEXT)
+#undef READ_TEXT
+    const json_t *records = json_object_get(root, "records");
+    for (size_t i = 0; i < json_array_size(records) && i < RECORDS_MAX; i++) {
+        struct record *r = facts_add_record(f);
+        if (r == NULL)
+            return false;
+        *r = read_record(json_array_get(records, i));
+    }
+    const json_t *resends = json_object_get(root, "resends");
+    for (size_t i = 0; i < json_array_size(resends) && i < RESENDS_MAX; i++) {
+        const json_t *a = json_array_get(resends, i);
+        f->resends[f->resend_count++] = (struct resend){
+            .side = element(a, 0) == SERVER ? SERVER : CLIENT,
+            .at_ns = element(a, 1),
+            .wait_ns = element(a, 2),
+        };
+    }
+    return true;
+}
+
+bool facts_from_json(struct bytes json, struct facts *ret_facts)
+{
+    json_t *root = json_loadb((const char *)json.at, json.len, 0, NULL);
+    struct facts f = { 0 };
+    bool ok = root != NULL && read_facts(root, &f);
+    json_decref(root);
+    if (!ok) {
+        facts_done(&f);
+        return false;
+    }
+    *ret_facts = f;
+    return true;
+}

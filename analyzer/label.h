@@ -18,7 +18,8 @@ struct label {
     const char *category; /* "Web"; NULL = unknown */
 };
 
-/* STATUS_NO_MEMORY when nDPI cannot start. */
+/* STATUS_NO_MEMORY when nDPI cannot start. Calls must not overlap in time (nDPI's rule); labelers
+ * once opened are independent of each other. */
 MUST_USE enum status labeler_open(struct labeler **ret_labeler);
 void labeler_close(struct labeler *l);
 
@@ -31,9 +32,11 @@ void labeler_close(struct labeler *l);
 bool label_packet(struct labeler *l, struct label_flow **state, struct bytes ip_packet,
                   int64_t at_ns, enum side from, bool last_needed, struct label *ret_label);
 
-/* Ends a flow that has no final label yet: nDPI's best guess; frees *state (NULL is accepted). */
-struct label label_finish(struct labeler *l, struct label_flow **state, uint8_t ip_protocol,
-                          const struct endpoint *client, const struct endpoint *server);
+/*
+ * Ends a flow that has no final label yet: nDPI's best guess, also from ports and addresses. Frees
+ * *state; where that is NULL no payload was seen, and nothing is guessed: unknown.
+ */
+struct label label_finish(struct labeler *l, struct label_flow **state);
 
 enum { COMMUNITY_ID_SIZE = 40 };
 

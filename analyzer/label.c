@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What nDPI costs and how it is kept cheap. Only packets with payload are given, and no more than
+ * the label needs: nDPI itself would go on to the server's certificates long after the server name
+ * has told the application. For TLS the answer is taken with the packet that completes the
+ * ClientHello, one or two calls a flow (post-quantum key shares need two segments: after the first
+ * nDPI knows TLS, after the second the name).
+ *
+ * Independence. The label of a flow must not depend on the flows before it, or the result would
+ * change with the order of files and the number of threads. nDPI keeps caches that several flows
+ * share (of certificates, BitTorrent peers, mining pools, ...). Releases from 4.6 can be told to
+ * have none. Earlier ones cannot: there the dissectors that fill such a cache are left out, except
+ * TLS, whose cache only ever learns from a certificate that comes in one packet with ServerHello
+ * while the ClientHello was not seen.
+ */
+#include "label.h"
+
+#include <ndpi_api.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NDPI_AT_LEAST(major, minor)                                                                \
+    (NDPI_MAJOR > (major) || (NDPI_MAJOR == (major) && NDPI_MINOR >= (minor)))
+
+enum {
+    PACKETS_MAX = 8,         /* with payload: dissectors that have not decided by then do not */
+    PROTOCOL_TEXT_SIZE = 64, /* two nDPI protocol names and a dot */
+};
+
+struct label_flow {
+    struct ndpi_flow_struct ndpi;
+    unsigned packets;
+};
+
+/* "TLS.Google", made once for each pair of protocols and kept, so that labels outlive flows. */
+struct name {
+    uint16_t lower, upper;
+    char text[PROTOCOL_TEXT_SIZE];
+};
+
+struct labeler {
+    struct ndpi_detection_module_struct *ndpi;
+    struct name **names; /* in order of first use; some dozens in practice */
+    size_t name_count;
+    size_t name_room;
+};
+
+/* nDPI's answer, the same in all releases: TLS and Google, or the one that is known and 0. */
+struct answer {
+    uint16_t lower, upper;
+    ndpi_protocol_category_t category;
+};
+
+/* ---- what differs between releases of nDPI ---- */
+
+static struct answer answer_of(ndpi_protocol p)
+{
+#if NDPI_AT_LEAST(4, 12)
+    return (struct answer){ p.proto.master_protocol, p.proto.app_protocol, p.category };
+#else
+    return (struct answer){ p.master_protocol, p.app_protocol, p.category };
+#endif
+}
+
+static struct answer ndpi_packet(struct labeler *l, struct label_flow *f, struct bytes packet,
+                                 uint64_t at_ms)
+{
+    struct bytes part = bytes_first(packet, UINT16_MAX);
+#if NDPI_AT_LEAST(4, 6)
+    return answer_of(ndpi_detection_process_packet(l->ndpi, &f->ndpi, part.at,
+                                                   (unsigned short)part.len, at_ms, NULL));
+#else
+    return answer_of(ndpi_detection_process_packet(l->ndpi, &f->ndpi, part.at,
+                                                   (unsigned short)part.len, at_ms));
+#endif
+}
+
+/* nDPI's last word, guessed from ports and addresses where the content told nothing. */
+static struct answer ndpi_guess(struct labeler *l, struct label_flow *f)
+{
+#if NDPI_AT_LEAST(5, 0)
+    return answer_of(ndpi_detection_giveup(l->ndpi, &f->ndpi));
+#else
+    uint8_t guessed = 0;
+#if NDPI_AT_LEAST(4, 10)
+    return answer_of(ndpi_detection_giveup(l->ndpi, &f->ndpi, &guessed));
+#else
+    return answer_of(ndpi_detection_giveup(l->ndpi, &f->ndpi, 1, &guessed));
+#endif
+#endif
+}
+
+#if NDPI_AT_LEAST(4, 10)
+
+/* Settings that a release does not know are refused by it and change nothing. */
+static void ndpi_configure(struct ndpi_detection_module_struct *ndpi)
+{
+    static const char *const CACHES[] = { "ookla", "bittorrent", "stun",      "tls_cert",
+                                          "mining", "msteams",   "stun_zoom", "zoom",
+                                          "fpc_dns", "signal" };
+    for (size_t i = 0; i < sizeof CACHES / sizeof *CACHES; i++) {
+        char setting[32];
+        snprintf(setting, sizeof setting, "lru.%s.size", CACHES[i]);
+        ndpi_set_config(ndpi, NULL, setting, "0");
+    }
+    /* What is computed for nobody here: fingerprints and risks. */
+    static const char *const UNUSED[] = {
+        "metadata.sha1_fingerprint", "metadata.ja3c_fingerprint", "metadata.ja3s_fingerprint",
+        "metadata.ja4c_fingerprint", "metadata.ja4r_fingerprint",
+    };
+    for (size_t i = 0; i < sizeof UNUSED / sizeof *UNUSED; i++)
+        ndpi_set_config(ndpi, "tls", UNUSED[i], "disable");
+    ndpi_set_config(ndpi, NULL, "flow_risk_lists.load", "disable");
+    ndpi_set_config(ndpi, "any", "flow_risk", "disable");
+}
+
+static struct ndpi_detection_module_struct *ndpi_new(void)
+{
+    struct ndpi_detection_module_struct *ndpi = ndpi_init_detection_module(NULL);
+    if (ndpi != NULL)
+        ndpi_configure(ndpi);
+    return ndpi;
+}
+
+#else
+
+static struct ndpi_detection_module_struct *ndpi_new(void)
+{
+    /* The list of Tor relays is as old as the library; libgcrypt is for QUIC alone. */
+    ndpi_init_prefs prefs = ndpi_dont_load_tor_hosts | ndpi_dont_init_libgcrypt;
+    struct ndpi_detection_module_struct *ndpi = ndpi_init_detection_module(prefs);
+#if NDPI_AT_LEAST(4, 6)
+    for (int cache = 0; ndpi != NULL && cache < NDPI_LRUCACHE_MAX; cache++)
+        ndpi_set_lru_cache_size(ndpi, (lru_cache_type)cache, 0);
+#endif
+    return ndpi;
+}
+
+#endif
+
+/* Switches the dissectors on; release 5.0 does so by itself. */
+static void ndpi_enable(struct ndpi_detection_module_struct *ndpi)
+{
+#if !NDPI_AT_LEAST(5, 0)
+    NDPI_PROTOCOL_BITMASK enabled;
+    NDPI_BITMASK_SET_ALL(enabled);
+#if !NDPI_AT_LEAST(4, 6)
+    static const int SHARE_STATE[] = { NDPI_PROTOCOL_BITTORRENT, NDPI_PROTOCOL_MINING,
+                                       NDPI_PROTOCOL_OOKLA, NDPI_PROTOCOL_STUN };
+    for (size_t i = 0; i < sizeof SHARE_STATE / sizeof *SHARE_STATE; i++)
+        NDPI_DEL_PROTOCOL_FROM_BITMASK(enabled, SHARE_STATE[i]);
+#endif
+    ndpi_set_protocol_detection_bitmask2(ndpi, &enabled);
+#endif
+    ndpi_finalize_initialization(ndpi);
+}
+
+const char *label_library_version(void)
+{
+    return ndpi_revision();
+}
+
+/* ---- labels ---- */
+
+enum status labeler_open(struct labeler **ret_labeler)
+{
+    struct labeler *l = calloc(1, sizeof *l);
+    if (l == NULL)
+        return STATUS_NO_MEMORY;
+    l->ndpi = ndpi_new();
+    if (l->ndpi == NULL) {
+        free(l);
+        return STATUS_NO_MEMORY;
+    }
+    ndpi_enable(l->ndpi);
+    *ret_labeler = l;
+    return STATUS_OK;
+}
+
+void labeler_close(struct labeler *l)
+{
+    if (l == NULL)
+        return;
+    for (size_t i = 0; i < l->name_count; i++)
+        free(l->names[i]);
+    free(l->names);
+    ndpi_exit_detection_module(l->ndpi);
+    free(l);
+}
+
+static struct name *name_add(struct labeler *l, struct answer a)
+{
+    if (l->name_count == l->name_room) {
+        size_t room = l->name_room ? 2 * l->name_room : 32;
+        struct name **names = realloc(l->names, room * sizeof *names);
+        if (names == NULL)
+            return NULL;
+        l->names = names;
+        l->name_room = room;
+    }
+    struct name *name = malloc(sizeof *name);
+    if (name == NULL)
+        return NULL;
+    name->lower = a.lower;
+    name->upper = a.upper;
+    const char *lower = ndpi_get_proto_name(l->ndpi, a.lower);
+    const char *upper = ndpi_get_proto_name(l->ndpi, a.upper);
+    if (a.lower == NDPI_PROTOCOL_UNKNOWN || a.lower == a.upper)
+        snprintf(name->text, sizeof name->text, "%s", upper);
+    else if (a.upper == NDPI_PROTOCOL_UNKNOWN)
+        snprintf(name->text, sizeof name->text, "%s", lower);
+    else
+        snprintf(name->text, sizeof name->text, "%s.%s", lower, upper);
+    l->names[l->name_count++] = name;
+    return name;
+}
+
+static const char *name_text(struct labeler *l, struct answer a)
+{
+    for (size_t i = 0; i < l->name_count; i++)
+        if (l->names[i]->lower == a.lower && l->names[i]->upper == a.upper)
+            return l->names[i]->text;
+    const struct name *name = name_add(l, a);
+    return name != NULL ? name->text : NULL;
+}
+
+static bool answer_known(struct answer a)
+{
+    return a.lower != NDPI_PROTOCOL_UNKNOWN || a.upper != NDPI_PROTOCOL_UNKNOWN;
+}
+
+static bool answer_is_bare_tls(struct answer a)
+{
+    return (a.lower == NDPI_PROTOCOL_TLS || a.lower == NDPI_PROTOCOL_UNKNOWN) &&
+           a.upper == NDPI_PROTOCOL_TLS;
+}
+
+static struct label label_of(struct labeler *l, struct answer a)
+{
+    if (!answer_known(a))
+        return (struct label){ 0 };
+    bool has_category = a.category != NDPI_PROTOCOL_CATEGORY_UNSPECIFIED;
+    return (struct label){
+        .protocol = name_text(l, a),
+        .category = has_category ? ndpi_category_get_name(l->ndpi, a.category) : NULL,
+    };
+}
+
+static void flow_free(struct label_flow **state)
+{
+    if (*state == NULL)
+        return;
+    ndpi_free_flow_data(&(*state)->ndpi);
+    free(*state);
+    *state = NULL;
+}
+
+bool label_packet(struct labeler *l, struct label_flow **state, struct bytes ip_packet,
+                  int64_t at_ns, enum side from, bool last_needed, struct label *ret_label)
+{
+    if (*state == NULL && (*state = calloc(1, sizeof **state)) == NULL) {
+        *ret_label = (struct label){ 0 };
+        return true;
+    }
+    struct label_flow *f = *state;
+    struct answer a = ndpi_packet(l, f, ip_packet, (uint64_t)at_ns / 1000000);
+    bool last = last_needed || ++f->packets >= PACKETS_MAX;
+    bool name_may_follow = answer_is_bare_tls(a) && from == CLIENT;
+    if (!last && (!answer_known(a) || name_may_follow))
+        return false;
+    if (!answer_known(a))
+        a = ndpi_guess(l, f);
+    flow_free(state);
+    *ret_label = label_of(l, a);
+    return true;
+}
+
+struct label label_finish(struct labeler *l, struct label_flow **state)
+{
+    if (*state == NULL)
+        return (struct label){ 0 };
+    struct answer a = ndpi_guess(l, *state);
+    flow_free(state);
+    return label_of(l, a);
+}
+
+/* ---- Community ID ---- */
+
+static uint32_t ipv4_host_order(const struct address *a)
+{
+    struct reader r = reader_of(bytes_after((struct bytes){ a->octet, sizeof a->octet }, 12));
+    return reader_u32(&r);
+}
+
+static struct ndpi_in6_addr ipv6_of(const struct address *a)
+{
+    struct ndpi_in6_addr v6;
+    static_assert(sizeof v6 == sizeof a->octet, "an IPv6 address has 16 octets");
+    memcpy(&v6, a->octet, sizeof v6);
+    return v6;
+}
+
+const char *community_id_text(const struct endpoint *client, const struct endpoint *server,
+                              char buffer[COMMUNITY_ID_SIZE])
+{
+    int failed;
+    u_char *text = (u_char *)buffer;
+    if (address_is_ipv4(&client->address)) {
+        failed = ndpi_flowv4_flow_hash(IPPROTO_TCP, ipv4_host_order(&client->address),
+                                       ipv4_host_order(&server->address), client->port,
+                                       server->port, 0, 0, text, COMMUNITY_ID_SIZE);
+    } else {
+        struct ndpi_in6_addr from = ipv6_of(&client->address), to = ipv6_of(&server->address);
+        failed = ndpi_flowv6_flow_hash(IPPROTO_TCP, &from, &to, client->port, server->port, 0, 0,
+                                       text, COMMUNITY_ID_SIZE);
+    }
+    if (failed)
+        buffer[0] = '\0';
+    return buffer;
+}

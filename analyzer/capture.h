@@ -3,8 +3,9 @@
 #define CAPTURE_H
 /*
  * Edge to libpcap: one capture file to frames. The only header whose source includes <pcap.h>.
- * Every byte that libpcap reads passes a hash, so that the content of a file is known by the time
- * its last frame is.
+ * Every byte that is read passes a hash, so that the content of a file is known by the time its
+ * last frame is. A timestamp that is none gives a frame with FRAME_TIME_INVALID, which is not used
+ * but has its number.
  */
 #include "frame.h"
 #include "hash.h"
@@ -19,7 +20,7 @@ struct capture_info {
     uint32_t snaplen;       /* largest declared */
     uint64_t packets;       /* frames given */
     uint64_t bytes;         /* captured bytes in them */
-    int64_t first_at_ns;    /* least and largest time of its frames; 0 when there was none */
+    int64_t first_at_ns;    /* least and largest valid time of them; 0 when there was none */
     int64_t last_at_ns;
     struct hash128 content; /* of the whole (decompressed) file */
 };
@@ -28,7 +29,8 @@ struct capture_info {
  * Opens a capture file, "-" for standard input. filter is a pcap filter expression or NULL. Frames
  * that the filter excludes are not given but have their number. On failure *ret_capture is still
  * set (unless STATUS_NO_MEMORY) so that capture_error() can be asked, and must be closed.
- * STATUS_REFUSED: no capture file; STATUS_IO: cannot be opened; STATUS_USAGE: filter is wrong.
+ * STATUS_REFUSED: no capture file, or its link type is one to which the filter cannot be applied;
+ * STATUS_IO: cannot be opened or read; STATUS_USAGE: filter is wrong.
  */
 MUST_USE enum status capture_open(const char *path, const char *filter,
                                   struct capture **ret_capture);
@@ -36,7 +38,8 @@ MUST_USE enum status capture_open(const char *path, const char *filter,
 /*
  * The next frame. STATUS_END at the end of the file; STATUS_DAMAGED when the rest cannot be read
  * (cut or broken file: what came before is good and capture_error() says where); STATUS_IO when
- * reading failed. Views in the frame live until the next call.
+ * reading failed. Each of these is final: asked again, it says the same. Views in the frame live
+ * until the next call.
  */
 MUST_USE enum status capture_next(struct capture *c, struct frame *ret_frame);
 

@@ -4,8 +4,11 @@
 /* One captured frame, as capture.c gives it and packet.c takes it. */
 #include "bytes.h"
 
+/* The time of a frame whose timestamp is none: outside of 1970 to 2262, or a broken fraction. */
+#define FRAME_TIME_INVALID ((int64_t)-1)
+
 struct frame {
-    int64_t at_ns;         /* Unix epoch, nanoseconds */
+    int64_t at_ns;         /* Unix epoch, nanoseconds; or FRAME_TIME_INVALID */
     uint64_t number;       /* position in its file, counted from 1, as tcpdump and Wireshark count */
     int link_type;         /* DLT_ value (as pcap_datalink() gives it) */
     uint32_t wire_len;     /* length on the wire; at least data.len */

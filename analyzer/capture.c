@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation.
+ *
+ *   source.c: bytes of a file -> [ reader of one format ] -> struct frame -> filter -> caller
+ *
+ * What is common to all formats (numbers, filter, sums, damage, the rest of the file) is done here;
+ * a reader of a format gives the next frame or the reason why there is none. libpcap reads from
+ * stdio, so it gets a stream whose read function asks the source; its records are found by it
+ * alone, and the stream's position tells where in the file it stopped.
+ */
+#include "capture.h"
+
+#include "source.h"
+
+#include <pcap.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+/* stdio's buffer under libpcap: fewer system calls, and still inside a second-level cache. */
+enum { STREAM_BUFFER_SIZE = 256 * 1024 };
+
+/* Link types a filter is compiled for in one file. */
+enum { FILTERS_MAX = 32 };
+
+enum { ERROR_SIZE = 1024, PATH_SHOWN_MAX = 600 };
+
+enum { NS_PER_SECOND = 1000000000 };
+
+struct filter {
+    int link_type;
+    struct bpf_program program;
+};
+
+struct capture {
+    struct source *source;
+    pcap_t *pcap;
+    uint8_t *stream_buffer;
+    bool is_classic;          /* pcap, whose seconds are 32 bits wide */
+    uint64_t number;          /* of the last frame read */
+    uint64_t record_position; /* of the record that is read next, or could not be */
+    struct filter filters[FILTERS_MAX];
+    unsigned filter_count;
+    char *filter_text; /* NULL = every frame */
+    char *path;
+    enum status ended; /* what capture_next() says from now on; STATUS_OK while it reads */
+    struct capture_info info;
+    char error[ERROR_SIZE];
+};
+
+/* ---- what went wrong ---- */
+
+__attribute__((format(printf, 3, 4))) static enum status fail(struct capture *c, enum status status,
+                                                              const char *format, ...)
+{
+    char text[ERROR_SIZE - PATH_SHOWN_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    const char *name = strcmp(c->path, "-") == 0 ? "standard input" : c->path;
+    (void)snprintf(c->error, sizeof c->error, "%.*s: %s", PATH_SHOWN_MAX - 3, name, text);
+    return status;
+}
+
+/* A frame that cannot be read: the disk's fault, or the file's. */
+static enum status fail_at_frame(struct capture *c, const char *reason)
+{
+    bool is_read_error = source_error(c->source) != NULL;
+    return fail(c, is_read_error ? STATUS_IO : STATUS_DAMAGED, "packet %llu at byte %llu: %s",
+                (unsigned long long)c->number + 1, (unsigned long long)c->record_position,
+                is_read_error ? source_error(c->source) : reason);
+}
+
+/* ---- libpcap ---- */
+
+static ssize_t stream_read(void *cookie, char *buffer, size_t size)
+{
+    struct source *source = cookie;
+    size_t n = source_read(source, (uint8_t *)buffer, size);
+    return n == 0 && source_error(source) != NULL ? -1 : (ssize_t)n;
+}
+
+/* Tells the position, which is all that stdio needs for ftello(). */
+static int stream_seek(void *cookie, off64_t *offset, int whence)
+{
+    if (whence != SEEK_CUR || *offset != 0)
+        return -1;
+    *offset = (off64_t)source_position(cookie);
+    return 0;
+}
+
+static enum status open_by_libpcap(struct capture *c)
+{
+    static const cookie_io_functions_t FUNCTIONS = { .read = stream_read, .seek = stream_seek };
+    c->stream_buffer = malloc(STREAM_BUFFER_SIZE);
+    FILE *stream = c->stream_buffer != NULL ? fopencookie(c->source, "rb", FUNCTIONS) : NULL;
+    if (stream == NULL)
+        return fail(c, STATUS_NO_MEMORY, "out of memory");
+    (void)setvbuf(stream, (char *)c->stream_buffer, _IOFBF, STREAM_BUFFER_SIZE);
+
+    char reason[PCAP_ERRBUF_SIZE];
+    c->pcap = pcap_fopen_offline_with_tstamp_precision(stream, PCAP_TSTAMP_PRECISION_NANO, reason);
+    if (c->pcap == NULL) {
+        (void)fclose(stream);
+        if (source_error(c->source) != NULL)
+            return fail(c, STATUS_IO, "%s", source_error(c->source));
+        return fail(c, STATUS_REFUSED, "%s", reason);
+    }
+    c->record_position = (uint64_t)ftello(pcap_file(c->pcap));
+    c->info.link_type = pcap_datalink(c->pcap);
+    c->info.snaplen = (uint32_t)pcap_snapshot(c->pcap);
+    return STATUS_OK;
+}
+
+/*
+ * libpcap's time, that of a classic file with its seconds as what they are on disk: unsigned, good
+ * until 2106 (libpcap 1.10 takes them as signed). A fraction beyond the second is no time either.
+ */
+static int64_t time_of(const struct capture *c, const struct timeval *ts)
+{
+    int64_t second = c->is_classic ? (int64_t)(uint32_t)ts->tv_sec : (int64_t)ts->tv_sec;
+    int64_t fraction = (int64_t)ts->tv_usec; /* nanoseconds, as we asked for */
+    if (second < 0 || second >= INT64_MAX / NS_PER_SECOND)
+        return FRAME_TIME_INVALID;
+    if (fraction < 0 || fraction >= NS_PER_SECOND)
+        return FRAME_TIME_INVALID;
+    return second * NS_PER_SECOND + fraction;
+}
+
+static enum status next_by_libpcap(struct capture *c, struct frame *ret_frame)
+{
+    struct pcap_pkthdr *header;
+    const uint8_t *data;
+    int result = pcap_next_ex(c->pcap, &header, &data);
+    if (result == PCAP_ERROR_BREAK) /* end of a file */
+        return source_error(c->source) != NULL ? fail_at_frame(c, "") : STATUS_END;
+    if (result != 1)
+        return fail_at_frame(c, pcap_geterr(c->pcap));
+
+    c->record_position = (uint64_t)ftello(pcap_file(c->pcap));
+    *ret_frame = (struct frame){
+        .at_ns = time_of(c, &header->ts),
+        .link_type = c->info.link_type,
+        .wire_len = header->len > header->caplen ? header->len : header->caplen,
+        .data = { data, header->caplen },
+    };
+    return STATUS_OK;
+}
+
+/* ---- filter ---- */
+
+static bool compile(const char *text, int link_type, struct bpf_program *ret_program,
+                    char reason[PCAP_ERRBUF_SIZE])
+{
+    /* The length a filter program accepts must not be 0, whatever snaplen the file declares. */
+    pcap_t *p = pcap_open_dead(link_type, 65535);
+    if (p == NULL) {
+        (void)snprintf(reason, PCAP_ERRBUF_SIZE, "out of memory");
+        return false;
+    }
+    bool ok = pcap_compile(p, ret_program, text, 1, PCAP_NETMASK_UNKNOWN) == 0;
+    if (!ok)
+        (void)snprintf(reason, PCAP_ERRBUF_SIZE, "%s", pcap_geterr(p));
+    pcap_close(p);
+    return ok;
+}
+
+/* The filter for a link type, compiled when it is first needed; NULL when it cannot be. */
+static struct filter *filter_for(struct capture *c, int link_type, char reason[PCAP_ERRBUF_SIZE])
+{
+    for (unsigned i = 0; i < c->filter_count; i++) {
+        if (c->filters[i].link_type == link_type)
+            return &c->filters[i];
+    }
+    if (c->filter_count == FILTERS_MAX) {
+        (void)snprintf(reason, PCAP_ERRBUF_SIZE, "more than %d link types in one file",
+                       FILTERS_MAX);
+        return NULL;
+    }
+    struct filter *f = &c->filters[c->filter_count];
+    if (!compile(c->filter_text, link_type, &f->program, reason))
+        return NULL;
+    f->link_type = link_type;
+    c->filter_count++;
+    return f;
+}
+
+/* A filter that compiles for Ethernet, but not for this link type, is the file's problem. */
+static enum status check_filter(struct capture *c)
+{
+    char reason[PCAP_ERRBUF_SIZE];
+    if (c->filter_text == NULL || filter_for(c, c->info.link_type, reason) != NULL)
+        return STATUS_OK;
+    char ethernet_reason[PCAP_ERRBUF_SIZE];
+    bool is_wrong = filter_for(c, DLT_EN10MB, ethernet_reason) == NULL;
+    return fail(c, is_wrong ? STATUS_USAGE : STATUS_REFUSED,
+                "filter \"%.100s\" for link type %s: %s", c->filter_text,
+                capture_link_type_name(c->info.link_type), reason);
+}
+
+static enum status apply_filter(struct capture *c, const struct frame *frame, bool *ret_accepted)
+{
+    *ret_accepted = true;
+    if (c->filter_text == NULL)
+        return STATUS_OK;
+    char reason[PCAP_ERRBUF_SIZE];
+    const struct filter *f = filter_for(c, frame->link_type, reason);
+    if (f == NULL)
+        return fail(c, STATUS_DAMAGED, "packet %llu: filter for link type %s: %s",
+                    (unsigned long long)c->number, capture_link_type_name(frame->link_type),
+                    reason);
+    struct pcap_pkthdr header = { .caplen = (bpf_u_int32)frame->data.len, .len = frame->wire_len };
+    *ret_accepted = pcap_offline_filter(&f->program, &header, frame->data.at) != 0;
+    return STATUS_OK;
+}
+
+/* ---- for callers ---- */
+
+static enum status open_format(struct capture *c, const char *path)
+{
+    enum status status = source_open(path, &c->source);
+    if (status == STATUS_NO_MEMORY)
+        return fail(c, status, "out of memory");
+    if (status != STATUS_OK)
+        return fail(c, status, "%s", source_error(c->source));
+
+    static const uint8_t PCAPNG[4] = { 0x0a, 0x0d, 0x0d, 0x0a }; /* type of its first block */
+    struct bytes magic = source_peek(c->source, sizeof PCAPNG);
+    if (magic.len == 0 && source_error(c->source) == NULL)
+        return fail(c, STATUS_REFUSED, "is empty");
+    c->is_classic = !bytes_equal(magic, (struct bytes){ PCAPNG, sizeof PCAPNG });
+    c->info.format = c->is_classic ? "pcap" : "pcapng";
+    status = open_by_libpcap(c);
+    return status == STATUS_OK ? check_filter(c) : status;
+}
+
+enum status capture_open(const char *path, const char *filter, struct capture **ret_capture)
+{
+    struct capture *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return STATUS_NO_MEMORY;
+    c->path = strdup(path);
+    c->filter_text = filter != NULL ? strdup(filter) : NULL;
+    if (c->path == NULL || (filter != NULL && c->filter_text == NULL)) {
+        capture_close(c);
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = open_format(c, path);
+    if (status == STATUS_NO_MEMORY) {
+        capture_close(c);
+        return status;
+    }
+    c->ended = status;
+    *ret_capture = c;
+    return status;
+}
+
+/* Sums of the frames that are given out. */
+static void add_to_info(struct capture_info *info, const struct frame *frame)
+{
+    info->packets++;
+    info->bytes += frame->data.len;
+    if (frame->at_ns == FRAME_TIME_INVALID)
+        return;
+    if (info->first_at_ns == 0 || frame->at_ns < info->first_at_ns)
+        info->first_at_ns = frame->at_ns;
+    if (frame->at_ns > info->last_at_ns)
+        info->last_at_ns = frame->at_ns;
+}
+
+/* Behind the last frame the rest of the file is read, so that the hash is that of all of it. */
+static enum status end(struct capture *c, enum status status)
+{
+    c->ended = status;
+    if (status != STATUS_IO)
+        source_read_rest(c->source);
+    c->info.content = source_hash(c->source);
+    return status;
+}
+
+enum status capture_next(struct capture *c, struct frame *ret_frame)
+{
+    if (c->ended != STATUS_OK)
+        return c->ended;
+    for (;;) {
+        struct frame frame;
+        enum status status = next_by_libpcap(c, &frame);
+        if (status != STATUS_OK)
+            return end(c, status);
+        frame.number = ++c->number;
+        bool accepted;
+        status = apply_filter(c, &frame, &accepted);
+        if (status != STATUS_OK)
+            return end(c, status);
+        if (!accepted)
+            continue;
+        add_to_info(&c->info, &frame);
+        *ret_frame = frame;
+        return STATUS_OK;
+    }
+}
+
+struct capture_info capture_info(const struct capture *c)
+{
+    return c->info;
+}
+
+const char *capture_error(const struct capture *c)
+{
+    return c->error;
+}
+
+void capture_close(struct capture *c)
+{
+    if (c == NULL)
+        return;
+    for (unsigned i = 0; i < c->filter_count; i++)
+        pcap_freecode(&c->filters[i].program);
+    if (c->pcap != NULL)
+        pcap_close(c->pcap); /* closes its stream as well */
+    source_close(c->source);
+    free(c->stream_buffer);
+    free(c->filter_text);
+    free(c->path);
+    free(c);
+}
+
+const char *capture_link_type_name(int link_type)
+{
+    const char *name = pcap_datalink_val_to_name(link_type);
+    return name != NULL ? name : "unknown";
+}
+
+const char *capture_library_version(void)
+{
+    return pcap_lib_version();
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes C from the schema: structs of rows for everyone, statements and bindings for store.c.
+
+usage: gen_row.py flow.sql views.sql OUT_H OUT_SQL_H
+
+The SQL runs in SQLite and the columns are read back from there, so no list of columns exists in C.
+"""
+import pathlib
+import sqlite3
+import sys
+
+ROW_TABLES = ["capture", "flow", "server_profile"]
+KIND = {"INTEGER": "integer", "REAL": "real", "TEXT": "text"}
+
+HEADER = """\
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Made by schema/gen_row.py from schema/flow.sql; do not edit. */
+#ifndef FLOW_ROW_H
+#define FLOW_ROW_H
+/* Rows of the database as values: one member per column. {{ 0 }} is a row of NULLs. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {{ SCHEMA_APPLICATION_ID = {application_id}, SCHEMA_VERSION = {version} }};
+
+struct row_integer {{
+    bool has; /* false = NULL */
+    int64_t value;
+}};
+
+struct row_real {{
+    bool has; /* false = NULL */
+    double value;
+}};
+
+struct row_text {{
+    const char *at; /* NULL = NULL; never owned by the row */
+    size_t len;
+}};
+{structs}
+#endif
+"""
+
+SQL_HEADER = """\
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Made by schema/gen_row.py from schema/flow.sql and schema/views.sql; do not edit. */
+#ifndef FLOW_ROW_SQL_H
+#define FLOW_ROW_SQL_H
+/*
+ * Statements for store.c, which defines bind_integer(), bind_real() and bind_text(); these bind
+ * nothing for NULL, so the statement's bindings are cleared before.
+ */
+#include "flow_row.h"
+
+/* C99 promises only 4095 characters in a string; compilers take more. */
+#pragma GCC diagnostic ignored "-Woverlength-strings"
+{strings}
+{functions}
+#endif
+"""
+
+
+def column_list(db, table):
+    return [(name, KIND[type_]) for _, name, type_, *_ in db.execute(f"PRAGMA table_info({table})")]
+
+
+def row_struct(table, columns):
+    members = "".join(f"    struct row_{kind} {name};\n" for name, kind in columns)
+    return f"\nstruct {table}_row {{\n{members}}};\n"
+
+
+def c_string(name, text):
+    lines = text.replace("\\", "\\\\").replace('"', '\\"').splitlines()
+    body = "\n".join(f'    "{line}\\n"' for line in lines)
+    return f"\nstatic const char {name}[] =\n{body};\n"
+
+
+def insert_text(table, columns):
+    names = ", ".join(name for name, _ in columns)
+    marks = ", ".join("?" for _ in columns)
+    return f"INSERT INTO {table} ({names})\nVALUES ({marks})\nON CONFLICT DO NOTHING"
+
+
+def bind_function(table, columns):
+    calls = " ||\n           ".join(f"bind_{kind}(statement, {number}, &row->{name}) != SQLITE_OK"
+                                  for number, (name, kind) in enumerate(columns, 1))
+    return (f"\n/* False when a value could not be bound: no memory. */\n"
+            f"static bool bind_{table}_row(sqlite3_stmt *statement, const struct {table}_row *row)\n"
+            f"{{\n    return !({calls});\n}}\n")
+
+
+def statements(db, kind):
+    """The texts as SQLite keeps them, comments inside them included, in the order of the file."""
+    rows = db.execute("SELECT sql FROM sqlite_schema WHERE type = ? AND sql IS NOT NULL "
+                      "ORDER BY rowid", (kind,))
+    return "".join(sql + ";\n" for (sql,) in rows)
+
+
+def if_missing(indexes):
+    return indexes.replace(" INDEX ", " INDEX IF NOT EXISTS ")
+
+
+def main():
+    flow_sql, views_sql, out_h, out_sql_h = sys.argv[1:]
+    db = sqlite3.connect(":memory:")
+    for path in (flow_sql, views_sql):
+        db.executescript(pathlib.Path(path).read_text(encoding="utf-8"))
+    columns = {table: column_list(db, table) for table in ROW_TABLES}
+
+    pathlib.Path(out_h).write_text(HEADER.format(
+        application_id=db.execute("PRAGMA application_id").fetchone()[0],
+        version=db.execute("PRAGMA user_version").fetchone()[0],
+        structs="".join(row_struct(*item) for item in columns.items())), encoding="utf-8")
+
+    strings = [c_string("SQL_TABLES", statements(db, "table")),
+               c_string("SQL_VIEWS", statements(db, "view")),
+               c_string("SQL_INDEXES", if_missing(statements(db, "index")))]
+    strings += [c_string(f"SQL_INSERT_{table.upper()}", insert_text(table, columns[table]))
+                for table in ROW_TABLES]
+    pathlib.Path(out_sql_h).write_text(SQL_HEADER.format(
+        strings="".join(strings),
+        functions="".join(bind_function(*item) for item in columns.items())), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -24,10 +24,21 @@ MUST_USE enum status labeler_open(struct labeler **ret_labeler);
 void labeler_close(struct labeler *l);
 
 /*
- * Gives one packet with payload (the whole IP packet) to nDPI. *state is NULL for a flow's first
- * packet and owned by the caller until it is NULL again. Returns true when the label is final (or
- * the cap of packets is reached): *ret_label is set and *state freed. last_needed says that the
- * caller's own parser has all it wants (ClientHello complete), so the answer must come now.
+ * The label of a TLS flow by what its ClientHello says: nDPI's tables of server names, then of
+ * server addresses, without its dissector, which takes 10 times as long and cannot put a
+ * ClientHello together across holes or out of order. server_name is empty where there was none.
+ * Frees *state, which is NULL where no packet was given before. It differs from label_packet() only
+ * where nDPI goes by more than names and addresses (Tor by made-up names, AnyDesk by its
+ * certificate).
+ */
+struct label label_tls(struct labeler *l, struct label_flow **state, struct bytes server_name,
+                       const struct endpoint *server);
+
+/*
+ * Gives one packet with payload (the whole IP packet) to nDPI: for what is not TLS, or not yet.
+ * *state is NULL for a flow's first packet and owned by the caller until it is NULL again. Returns
+ * true when the label is final (or the cap of packets is reached): *ret_label is set and *state
+ * freed. last_needed says that no further packet will help, so the answer must come now.
  */
 bool label_packet(struct labeler *l, struct label_flow **state, struct bytes ip_packet,
                   int64_t at_ns, enum side from, bool last_needed, struct label *ret_label);

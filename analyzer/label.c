@@ -372,35 +372,71 @@ struct label label_finish(struct labeler *l, struct label_flow **state)
 
 /* ---- Community ID ---- */
 
-static uint32_t ipv4_host_order(const struct address *a)
+/*
+ * Made here, since nDPI 4.2 orders the ports by their bytes as numbers of this machine when the
+ * addresses are equal, as on a loopback interface, and then nobody else finds the flow.
+ */
+enum { SHA1_SIZE = 20 };
+
+/* What is hashed: seed, both ends in order, protocol, a zero, both ports. */
+struct community_key {
+    uint8_t octet[2 + 16 + 16 + 1 + 1 + 2 + 2];
+    size_t len;
+};
+
+static void key_add(struct community_key *key, const uint8_t *from, size_t len)
 {
-    struct reader r = reader_of(bytes_after((struct bytes){ a->octet, sizeof a->octet }, 12));
-    return reader_u32(&r);
+    memcpy(key->octet + key->len, from, len);
+    key->len += len;
 }
 
-static struct ndpi_in6_addr ipv6_of(const struct address *a)
+static void key_add_address(struct community_key *key, const struct address *a)
 {
-    struct ndpi_in6_addr v6;
-    static_assert(sizeof v6 == sizeof a->octet, "an IPv6 address has 16 octets");
-    memcpy(&v6, a->octet, sizeof v6);
-    return v6;
+    if (address_is_ipv4(a))
+        key_add(key, a->octet + 12, 4);
+    else
+        key_add(key, a->octet, 16);
+}
+
+static void key_add_u16(struct community_key *key, unsigned value)
+{
+    uint8_t octet[] = { (uint8_t)(value >> 8), (uint8_t)value };
+    key_add(key, octet, sizeof octet);
+}
+
+/* RFC 4648 4, with padding; text has room for it and a terminator. */
+static void base64(const uint8_t *from, size_t len, char *text)
+{
+    static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < len; i += 3) {
+        unsigned group = (unsigned)from[i] << 16;
+        group |= i + 1 < len ? (unsigned)from[i + 1] << 8 : 0;
+        group |= i + 2 < len ? from[i + 2] : 0;
+        *text++ = DIGITS[group >> 18];
+        *text++ = DIGITS[group >> 12 & 63];
+        *text++ = i + 1 < len ? DIGITS[group >> 6 & 63] : '=';
+        *text++ = i + 2 < len ? DIGITS[group & 63] : '=';
+    }
+    *text = '\0';
 }
 
 const char *community_id_text(const struct endpoint *client, const struct endpoint *server,
                               char buffer[COMMUNITY_ID_SIZE])
 {
-    int failed;
-    u_char *text = (u_char *)buffer;
-    if (address_is_ipv4(&client->address)) {
-        failed = ndpi_flowv4_flow_hash(IPPROTO_TCP, ipv4_host_order(&client->address),
-                                       ipv4_host_order(&server->address), client->port,
-                                       server->port, 0, 0, text, COMMUNITY_ID_SIZE);
-    } else {
-        struct ndpi_in6_addr from = ipv6_of(&client->address), to = ipv6_of(&server->address);
-        failed = ndpi_flowv6_flow_hash(IPPROTO_TCP, &from, &to, client->port, server->port, 0, 0,
-                                       text, COMMUNITY_ID_SIZE);
-    }
-    if (failed)
-        buffer[0] = '\0';
+    bool in_order = endpoint_compare(client, server) <= 0;
+    const struct endpoint *low = in_order ? client : server;
+    const struct endpoint *high = in_order ? server : client;
+    struct community_key key = { 0 };
+    key_add_u16(&key, 0); /* seed */
+    key_add_address(&key, &low->address);
+    key_add_address(&key, &high->address);
+    key_add_u16(&key, IPPROTO_TCP << 8);
+    key_add_u16(&key, low->port);
+    key_add_u16(&key, high->port);
+
+    uint8_t hash[SHA1_SIZE];
+    ndpi_string_sha1_hash(key.octet, key.len, hash);
+    memcpy(buffer, "1:", 2);
+    base64(hash, sizeof hash, buffer + 2);
     return buffer;
 }

@@ -18,8 +18,8 @@ LEVELS = [
     "packet hello preamble names ja4",
     "facts flow stream record message stage",
     "profile judge timing region",
-    "source capture pcapng inputs label store query sql_functions statistics table text report flows"
-    " show",
+    "source capture pcapng inputs label store query sql_functions statistics table text moment"
+    " report flows show captures",
     "row analyze ingest cli main",
 ]
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What nDPI costs, and how it is kept cheap. Measured with nDPI 4.2 on generated handshakes, CPU
- * time a flow: 11 us with every packet until nDPI has enough; 12 us with label_packet() up to the
- * end of the ClientHello (the first packet is what costs: three quarters of it go into a JA3 text
- * and other things that nobody asked for and that 4.2 cannot leave out); 0.5 us with label_tls(),
- * which asks the same tables of names and addresses directly. So TLS flows take the short way, and
- * the dissectors see the packets of all others, those with payload, until they know.
+ * What nDPI costs, and how it is kept cheap. Measured with nDPI 4.2 over 24,537 generated TLS
+ * flows, CPU time a flow: 12 us with label_packet() up to the end of the ClientHello, most of it
+ * for a JA3 text and other things that nobody asked for and that 4.2 cannot leave out; 0.5 us with
+ * label_tls(), which asks the same tables of names and addresses directly. So TLS flows take the
+ * short way, and the dissectors see the packets of all others, those with payload, until they know.
  *
  * Independence. The label of a flow must not depend on the flows before it, or the result would
  * change with the order of files and the number of threads. nDPI keeps caches that several flows

@@ -431,8 +431,8 @@ CREATE TABLE server_profile (
         -- address of the server [profile]
     server_port INTEGER NOT NULL,
         -- TCP port of the server [profile]
-    sni TEXT,
-        -- server name as in flow; NULL for flows without one [profile]
+    sni TEXT NOT NULL,
+        -- server name as in flow; '' for flows without one [profile]
     from_epoch_ns INTEGER NOT NULL,
         -- first flow that it holds for [profile]
     to_epoch_ns INTEGER NOT NULL,
@@ -460,9 +460,10 @@ CREATE TABLE server_profile (
         -- flows that show encrypted_extensions_len [profile]
     http2_settings_len INTEGER,
         -- length of its HTTP/2 SETTINGS record; NULL when not learned [profile]
-    http2_settings_flows INTEGER NOT NULL
+    http2_settings_flows INTEGER NOT NULL,
         -- flows that show http2_settings_len [profile]
-) STRICT;
+    PRIMARY KEY (server_ip, server_port, sni, from_epoch_ns)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE early_data_rule (
     -- Where early data may be used: it can be replayed by anyone who saw it.
@@ -483,5 +484,4 @@ CREATE INDEX flow_by_name ON flow (sni, start_epoch_ns);
 CREATE INDEX flow_by_community_id ON flow (community_id);
 CREATE INDEX flow_by_server_random ON flow (server_random_hash)
     WHERE server_random_hash IS NOT NULL;
-CREATE UNIQUE INDEX server_profile_by_server
-    ON server_profile (server_ip, server_port, ifnull(sni, ''), from_epoch_ns);
+CREATE INDEX capture_by_size ON capture (file_size);

@@ -10,7 +10,8 @@ import pathlib
 import sqlite3
 import sys
 
-ROW_TABLES = ["capture", "flow", "server_profile"]
+# Tables whose rows the program writes as structs, and what happens when their key is there.
+ROW_TABLES = {"capture": "ABORT", "flow": "DO NOTHING", "server_profile": "REPLACE"}
 KIND = {"INTEGER": "integer", "REAL": "real", "TEXT": "text"}
 
 HEADER = """\
@@ -49,8 +50,7 @@ SQL_HEADER = """\
 #ifndef FLOW_ROW_SQL_H
 #define FLOW_ROW_SQL_H
 /*
- * Statements for store.c, which defines bind_integer(), bind_real() and bind_text(); these bind
- * nothing for NULL, so the statement's bindings are cleared before.
+ * Statements for store.c, which defines bind_integer(), bind_real() and bind_text() before.
  */
 #include "flow_row.h"
 
@@ -77,18 +77,22 @@ def c_string(name, text):
     return f"\nstatic const char {name}[] =\n{body};\n"
 
 
-def insert_text(table, columns):
-    names = ", ".join(name for name, _ in columns)
+def insert_text(table, columns, on_conflict):
+    names = ",\n    ".join(name for name, _ in columns)
     marks = ", ".join("?" for _ in columns)
-    return f"INSERT INTO {table} ({names})\nVALUES ({marks})\nON CONFLICT DO NOTHING"
+    # OR IGNORE would also leave out rows that break a CHECK, without a word.
+    insert, end = ("INSERT", "\nON CONFLICT DO NOTHING") if on_conflict == "DO NOTHING" else (
+        f"INSERT OR {on_conflict}", "")
+    return f"{insert} INTO {table} (\n    {names})\nVALUES ({marks}){end}"
 
 
 def bind_function(table, columns):
-    calls = " ||\n           ".join(f"bind_{kind}(statement, {number}, &row->{name}) != SQLITE_OK"
+    calls = " &&\n           ".join(f"bind_{kind}(statement, {number}, &row->{name})"
                                   for number, (name, kind) in enumerate(columns, 1))
     return (f"\n/* False when a value could not be bound: no memory. */\n"
-            f"static bool bind_{table}_row(sqlite3_stmt *statement, const struct {table}_row *row)\n"
-            f"{{\n    return !({calls});\n}}\n")
+            f"static bool bind_{table}_row(sqlite3_stmt *statement,\n"
+            f"{' ' * len(f'static bool bind_{table}_row(')}const struct {table}_row *row)\n"
+            f"{{\n    return {calls};\n}}\n")
 
 
 def statements(db, kind):
@@ -117,8 +121,9 @@ def main():
     strings = [c_string("SQL_TABLES", statements(db, "table")),
                c_string("SQL_VIEWS", statements(db, "view")),
                c_string("SQL_INDEXES", if_missing(statements(db, "index")))]
-    strings += [c_string(f"SQL_INSERT_{table.upper()}", insert_text(table, columns[table]))
-                for table in ROW_TABLES]
+    strings += [c_string(f"SQL_INSERT_{table.upper()}",
+                         insert_text(table, columns[table], on_conflict))
+                for table, on_conflict in ROW_TABLES.items()]
     pathlib.Path(out_sql_h).write_text(SQL_HEADER.format(
         strings="".join(strings),
         functions="".join(bind_function(*item) for item in columns.items())), encoding="utf-8")

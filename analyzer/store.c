@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a load survives everything and is still fast.
+ *
+ * One transaction with SQLite's rollback journal and full sync. A new database only grows, and
+ * pages that grow need no entry in the journal, so a first load costs no more than without one,
+ * whereas a write-ahead log would write everything twice. Kill -9, a full disk and a power cut
+ * leave the journal, and the next program that opens the file restores the old content from it.
+ *
+ * Indexes are made from the finished table: kept up during a load of random keys they cost half of
+ * its speed or, once they have outgrown the cache, nearly all. Therefore the first load finds
+ * repeated flow_uids only when the unique index is made. Later loads find it there.
+ */
+#include "store.h"
+#include "text.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    WAIT_FOR_LOCK_MS = 5000,
+    CACHE_KIB = 64 * 1024, /* pages in memory: a load of 100,000 flows never waits for the disk */
+    PAGE_SIZE = 16384,     /* larger than the default: rows are 600 bytes and read in ranges */
+    ANALYSIS_ROWS = 1000,  /* per index: statistics cost the same at any size */
+};
+
+static bool bind_integer(sqlite3_stmt *statement, int number, const struct row_integer *value)
+{
+    return !value->has || sqlite3_bind_int64(statement, number, value->value) == SQLITE_OK;
+}
+
+static bool bind_real(sqlite3_stmt *statement, int number, const struct row_real *value)
+{
+    return !value->has || sqlite3_bind_double(statement, number, value->value) == SQLITE_OK;
+}
+
+static bool is_printable_ascii(const struct row_text *text)
+{
+    for (size_t i = 0; i < text->len; i++)
+        if (text->at[i] < 0x20 || text->at[i] > 0x7e)
+            return false;
+    return true;
+}
+
+/* Binds text of any origin as printable UTF-8: paths and labels may be any bytes. */
+static bool bind_safe_text(sqlite3_stmt *statement, int number, const struct row_text *value)
+{
+    struct text safe = { 0 };
+    text_add_safe(&safe, (struct bytes){ (const uint8_t *)value->at, value->len }, true);
+    bool ok = !safe.failed && sqlite3_bind_text64(statement, number, text_string(&safe), safe.len,
+                                                  SQLITE_TRANSIENT, SQLITE_UTF8) == SQLITE_OK;
+    text_done(&safe);
+    return ok;
+}
+
+/* The text must live until the statement has run; the bindings are cleared right after. */
+static bool bind_text(sqlite3_stmt *statement, int number, const struct row_text *value)
+{
+    if (value->at == NULL)
+        return true;
+    if (!is_printable_ascii(value))
+        return bind_safe_text(statement, number, value);
+    return sqlite3_bind_text64(statement, number, value->at, value->len, SQLITE_STATIC,
+                               SQLITE_UTF8) == SQLITE_OK;
+}
+
+#include "flow_row_sql.h"
+
+enum statement {
+    HAS_CAPTURE,
+    HAS_SIZE,
+    INSERT_CAPTURE,
+    INSERT_DROP_COUNT,
+    INSERT_FLOW,
+    INSERT_FACTS,
+    INSERT_SERVER_PROFILE,
+    ADD_HALF_OPEN,
+    STATEMENT_COUNT
+};
+
+static const char *const STATEMENT_SQL[STATEMENT_COUNT] = {
+    [HAS_CAPTURE] = "SELECT 1 FROM capture WHERE content_hash = ? AND point = ?",
+    [HAS_SIZE] = "SELECT 1 FROM capture WHERE file_size = ? LIMIT 1",
+    [INSERT_CAPTURE] = SQL_INSERT_CAPTURE,
+    [INSERT_DROP_COUNT] = "INSERT INTO drop_count (capture_id, reason, packets) VALUES (?, ?, ?)",
+    [INSERT_FLOW] = SQL_INSERT_FLOW,
+    [INSERT_FACTS] = "INSERT INTO flow_facts (flow_id, facts) VALUES (?, ?)",
+    [INSERT_SERVER_PROFILE] = SQL_INSERT_SERVER_PROFILE,
+    [ADD_HALF_OPEN] =
+        "INSERT INTO half_open (capture_id, server_ip, server_port, second_epoch, syns,"
+        " client_prefixes) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET syns = syns + excluded.syns,"
+        " client_prefixes = client_prefixes + excluded.client_prefixes",
+};
+
+struct store {
+    sqlite3 *db;
+    char *path;
+    struct text error;
+    sqlite3_stmt *statement[STATEMENT_COUNT]; /* made when first used, kept until the end */
+};
+
+const char *store_library_version(void)
+{
+    return sqlite3_libversion();
+}
+
+const char *store_error(const struct store *s)
+{
+    return text_string(&s->error);
+}
+
+static enum status fail_with(struct store *s, enum status status, const char *text)
+{
+    text_clear(&s->error);
+    text_addf(&s->error, "%s: %s", s->path, text);
+    return status;
+}
+
+static enum status fail_io(struct store *s, const char *what)
+{
+    text_clear(&s->error);
+    text_addf(&s->error, "%s: %s: %s", s->path, what, sqlite3_errmsg(s->db));
+    int system_errno = sqlite3_system_errno(s->db);
+    if (system_errno != 0)
+        text_addf(&s->error, " (%s)", strerror(system_errno));
+    return STATUS_IO;
+}
+
+/* Keeps the text of SQLite's last failure: what happened and what can be done. */
+static enum status fail(struct store *s)
+{
+    switch (sqlite3_errcode(s->db) & 0xff) {
+    case SQLITE_NOMEM:
+        return fail_with(s, STATUS_NO_MEMORY, "out of memory");
+    case SQLITE_FULL:
+        return fail_with(s, STATUS_IO,
+                         "the disk is full; what this run had not committed is not stored");
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return fail_with(s, STATUS_IO,
+                         "in use by another program; try again when that has finished");
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+        return fail_with(s, STATUS_IO,
+                         "cannot be written; check the permissions of the file and of its"
+                         " directory, or name another database with -d");
+    case SQLITE_CANTOPEN:
+        return fail_io(s, "cannot be opened; check that its directory exists and may be written");
+    case SQLITE_NOTADB:
+        return fail_with(s, STATUS_REFUSED,
+                         "not a firstflight database; name another file with -d");
+    case SQLITE_CORRUPT:
+        return fail_with(s, STATUS_IO,
+                         "the database is damaged; ingest the captures into a new one");
+    default:
+        return fail_io(s, "database error");
+    }
+}
+
+static enum status execute(struct store *s, const char *sql)
+{
+    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? STATUS_OK : fail(s);
+}
+
+/* Gives the integer that a query without parameters yields. */
+static enum status ask(struct store *s, const char *sql, int64_t *ret_value)
+{
+    sqlite3_stmt *statement = NULL;
+    bool ok = sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) == SQLITE_OK &&
+              sqlite3_step(statement) == SQLITE_ROW;
+    enum status status = ok ? STATUS_OK : fail(s);
+    if (ok)
+        *ret_value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* Whether the file is new; STATUS_REFUSED when it is not ours or of a newer program. */
+static enum status identify(struct store *s, bool *ret_is_new)
+{
+    int64_t application_id, version, objects;
+    enum status status = ask(s, "PRAGMA application_id", &application_id);
+    if (status == STATUS_OK)
+        status = ask(s, "PRAGMA user_version", &version);
+    if (status == STATUS_OK)
+        status = ask(s, "SELECT count(*) FROM sqlite_schema", &objects);
+    if (status != STATUS_OK)
+        return status;
+
+    *ret_is_new = application_id == 0 && version == 0 && objects == 0;
+    if (*ret_is_new)
+        return STATUS_OK;
+    if (application_id != SCHEMA_APPLICATION_ID)
+        return fail_with(s, STATUS_REFUSED,
+                         "a database of another program; name another file with -d");
+    if (version > SCHEMA_VERSION)
+        return fail_with(s, STATUS_REFUSED,
+                         "made by a newer firstflight; use that, or name another file with -d");
+    if (version < SCHEMA_VERSION)
+        return fail_with(s, STATUS_REFUSED, "its schema version is none that was ever released");
+    return STATUS_OK;
+}
+
+/* Makes the tables and views of a new file; somebody else may do the same at this moment. */
+static enum status make_schema(struct store *s)
+{
+    enum status status = execute(s, "BEGIN IMMEDIATE");
+    if (status != STATUS_OK)
+        return status;
+    bool is_new;
+    status = identify(s, &is_new);
+    if (status == STATUS_OK && is_new) {
+        char identity[100];
+        (void)snprintf(identity, sizeof identity,
+                       "PRAGMA application_id = %d; PRAGMA user_version = %d",
+                       SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
+        const char *const steps[] = { SQL_TABLES, SQL_VIEWS, identity };
+        for (size_t i = 0; i < sizeof steps / sizeof steps[0] && status == STATUS_OK; i++)
+            status = execute(s, steps[i]);
+    }
+    if (status == STATUS_OK)
+        status = execute(s, "COMMIT");
+    store_rollback(s);
+    return status;
+}
+
+static enum status configure(struct store *s)
+{
+    char settings[200];
+    (void)snprintf(settings, sizeof settings,
+                   "PRAGMA page_size = %d; PRAGMA cache_size = -%d; PRAGMA analysis_limit = %d;"
+                   "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL",
+                   PAGE_SIZE, CACHE_KIB, ANALYSIS_ROWS);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 0);
+    return execute(s, settings);
+}
+
+static enum status open_database(struct store *s)
+{
+    if (sqlite3_open_v2(s->path, &s->db,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                        NULL) != SQLITE_OK)
+        return s->db == NULL ? STATUS_NO_MEMORY : fail(s);
+    sqlite3_busy_timeout(s->db, WAIT_FOR_LOCK_MS);
+
+    bool is_new = false;
+    enum status status = identify(s, &is_new);
+    if (status != STATUS_OK)
+        return status;
+    if (sqlite3_db_readonly(s->db, "main") == 1)
+        return fail_with(s, STATUS_IO,
+                         "cannot be written; check its permissions, or name another database"
+                         " with -d");
+    status = configure(s);
+    if (status == STATUS_OK && is_new)
+        status = make_schema(s);
+    return status;
+}
+
+enum status store_open(const char *path, struct store **ret_store)
+{
+    struct store *s = calloc(1, sizeof *s);
+    *ret_store = s;
+    if (s == NULL)
+        return STATUS_NO_MEMORY;
+    s->path = strdup(path);
+    enum status status = s->path == NULL ? STATUS_NO_MEMORY : open_database(s);
+    if (status == STATUS_NO_MEMORY) {
+        store_close(s);
+        *ret_store = NULL;
+    }
+    return status;
+}
+
+void store_close(struct store *s)
+{
+    if (s == NULL)
+        return;
+    for (size_t i = 0; i < STATEMENT_COUNT; i++)
+        sqlite3_finalize(s->statement[i]);
+    int closed = sqlite3_close(s->db); /* rolls back */
+    assert(closed == SQLITE_OK);
+    (void)closed;
+    text_done(&s->error);
+    free(s->path);
+    free(s);
+}
+
+enum status store_begin(struct store *s)
+{
+    return execute(s, "BEGIN IMMEDIATE");
+}
+
+void store_rollback(struct store *s)
+{
+    /* Some failures have rolled back already (SQLITE_FULL, SQLITE_IOERR, SQLITE_NOMEM). */
+    if (!sqlite3_get_autocommit(s->db))
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+/* The same flow twice in a first load: the first of them stays. */
+static const char DELETE_REPEATED_FLOWS[] =
+    "DELETE FROM flow WHERE flow_id NOT IN (SELECT min(flow_id) FROM flow GROUP BY flow_uid);"
+    "DELETE FROM flow_facts WHERE flow_id NOT IN (SELECT flow_id FROM flow)";
+
+static enum status make_indexes(struct store *s)
+{
+    enum status status = execute(s, SQL_INDEXES);
+    if (status == STATUS_OK || (sqlite3_errcode(s->db) & 0xff) != SQLITE_CONSTRAINT)
+        return status;
+    status = execute(s, DELETE_REPEATED_FLOWS);
+    return status == STATUS_OK ? execute(s, SQL_INDEXES) : status;
+}
+
+enum status store_commit(struct store *s)
+{
+    enum status status = make_indexes(s);
+    if (status == STATUS_OK)
+        status = execute(s, "ANALYZE");
+    if (status == STATUS_OK)
+        status = execute(s, "COMMIT");
+    store_rollback(s);
+    return status;
+}
+
+/* The kept statement, ready for bindings; NULL when it cannot be made. */
+static sqlite3_stmt *statement_of(struct store *s, enum statement which)
+{
+    if (s->statement[which] == NULL)
+        sqlite3_prepare_v3(s->db, STATEMENT_SQL[which], -1, SQLITE_PREPARE_PERSISTENT,
+                           &s->statement[which], NULL);
+    return s->statement[which];
+}
+
+/* Runs a bound statement that yields at most one row, and clears it for the next use. */
+static enum status run(struct store *s, sqlite3_stmt *statement, bool *ret_has_row)
+{
+    int code = sqlite3_step(statement);
+    enum status status = code == SQLITE_ROW || code == SQLITE_DONE ? STATUS_OK : fail(s);
+    if (ret_has_row != NULL)
+        *ret_has_row = code == SQLITE_ROW;
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return status;
+}
+
+/* Gives up a statement whose values could not all be bound: no memory. */
+static enum status fail_bind(struct store *s, sqlite3_stmt *statement)
+{
+    sqlite3_clear_bindings(statement);
+    return fail_with(s, STATUS_NO_MEMORY, "out of memory");
+}
+
+static struct row_text text_of(const char *string)
+{
+    return (struct row_text){ string, strlen(string) };
+}
+
+enum status store_has_capture(struct store *s, const char *content_hash_hex, const char *point,
+                              bool *ret_has)
+{
+    sqlite3_stmt *statement = statement_of(s, HAS_CAPTURE);
+    if (statement == NULL)
+        return fail(s);
+    struct row_text hash_text = text_of(content_hash_hex), point_text = text_of(point);
+    if (!bind_text(statement, 1, &hash_text) || !bind_text(statement, 2, &point_text))
+        return fail_bind(s, statement);
+    return run(s, statement, ret_has);
+}
+
+enum status store_has_size(struct store *s, uint64_t file_size, bool *ret_has)
+{
+    sqlite3_stmt *statement = statement_of(s, HAS_SIZE);
+    if (statement == NULL)
+        return fail(s);
+    sqlite3_bind_int64(statement, 1, (int64_t)file_size);
+    return run(s, statement, ret_has);
+}
+
+static enum status add_drop_count(struct store *s, int64_t capture_id, enum drop reason,
+                                  uint64_t packets)
+{
+    sqlite3_stmt *statement = statement_of(s, INSERT_DROP_COUNT);
+    if (statement == NULL)
+        return fail(s);
+    sqlite3_bind_int64(statement, 1, capture_id);
+    sqlite3_bind_text(statement, 2, drop_text(reason), -1, SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 3, (int64_t)packets);
+    return run(s, statement, NULL);
+}
+
+enum status store_capture(struct store *s, const struct capture_row *row,
+                          const struct drop_counts *drops, int64_t *ret_capture_id)
+{
+    sqlite3_stmt *statement = statement_of(s, INSERT_CAPTURE);
+    if (statement == NULL)
+        return fail(s);
+    if (!bind_capture_row(statement, row))
+        return fail_bind(s, statement);
+    enum status status = run(s, statement, NULL);
+    if (status != STATUS_OK)
+        return status;
+
+    int64_t capture_id = sqlite3_last_insert_rowid(s->db);
+    for (int reason = DROP_NONE + 1; reason < DROP_COUNT && status == STATUS_OK; reason++)
+        if (drops->packets[reason] > 0)
+            status = add_drop_count(s, capture_id, (enum drop)reason, drops->packets[reason]);
+    if (status == STATUS_OK)
+        *ret_capture_id = capture_id;
+    return status;
+}
+
+static enum status add_facts(struct store *s, int64_t flow_id, struct bytes facts_json)
+{
+    sqlite3_stmt *statement = statement_of(s, INSERT_FACTS);
+    if (statement == NULL)
+        return fail(s);
+    struct row_text facts = { (const char *)facts_json.at, facts_json.len };
+    sqlite3_bind_int64(statement, 1, flow_id);
+    if (!bind_text(statement, 2, &facts))
+        return fail_bind(s, statement);
+    return run(s, statement, NULL);
+}
+
+enum status store_flow(struct store *s, const struct flow_row *row, struct bytes facts_json,
+                       bool *ret_added)
+{
+    sqlite3_stmt *statement = statement_of(s, INSERT_FLOW);
+    if (statement == NULL)
+        return fail(s);
+    if (!bind_flow_row(statement, row))
+        return fail_bind(s, statement);
+    enum status status = run(s, statement, NULL);
+    if (status != STATUS_OK)
+        return status;
+
+    *ret_added = sqlite3_changes(s->db) > 0;
+    if (!*ret_added || facts_json.len == 0)
+        return STATUS_OK;
+    return add_facts(s, sqlite3_last_insert_rowid(s->db), facts_json);
+}
+
+enum status store_server_profile(struct store *s, const struct server_profile_row *row)
+{
+    sqlite3_stmt *statement = statement_of(s, INSERT_SERVER_PROFILE);
+    if (statement == NULL)
+        return fail(s);
+    if (!bind_server_profile_row(statement, row))
+        return fail_bind(s, statement);
+    return run(s, statement, NULL);
+}
+
+enum status store_half_open(struct store *s, int64_t capture_id, const char *server_ip,
+                            uint16_t server_port, int64_t second_epoch, int64_t syns,
+                            int64_t client_prefixes)
+{
+    sqlite3_stmt *statement = statement_of(s, ADD_HALF_OPEN);
+    if (statement == NULL)
+        return fail(s);
+    struct row_text ip = text_of(server_ip);
+    sqlite3_bind_int64(statement, 1, capture_id);
+    sqlite3_bind_int64(statement, 3, server_port);
+    sqlite3_bind_int64(statement, 4, second_epoch);
+    sqlite3_bind_int64(statement, 5, syns);
+    sqlite3_bind_int64(statement, 6, client_prefixes);
+    if (!bind_text(statement, 2, &ip))
+        return fail_bind(s, statement);
+    return run(s, statement, NULL);
+}

@@ -64,13 +64,10 @@ void facts_finish(struct facts *f)
 {
     if (f->record_count > 1)
         qsort(f->records, f->record_count, sizeof *f->records, compare_records);
+    f->session_id_echoed = f->session_id_hash != NULL && f->server_session_id_hash != NULL &&
+                           strcmp(f->session_id_hash, f->server_session_id_hash) == 0;
 }
 
-void facts_swap_sides(struct facts *f)
-{
-    struct endpoint client = f->client;
-    f->client = f->server;
-    f->server = client;
 #define KEEP(type, name)
 #define SWAP_SIDES(type, name)                                                                     \
     {                                                                                              \
@@ -78,14 +75,43 @@ void facts_swap_sides(struct facts *f)
         f->name[CLIENT] = f->name[SERVER];                                                         \
         f->name[SERVER] = of_client;                                                               \
     }
-    FACTS_SCALAR(KEEP, SWAP_SIDES)
-#undef KEEP
-#undef SWAP_SIDES
+
+static void swap_record_sides(struct facts *f)
+{
     for (unsigned i = 0; i < f->record_count; i++)
         f->records[i].side = (uint8_t)other_side(f->records[i].side);
+}
+
+void facts_reverse_tls(struct facts *f)
+{
+    f->tls_reversed = 1;
+    SWAP_SIDES(uint32_t, messages)
+    SWAP_SIDES(int64_t, ccs_ns)
+    SWAP_SIDES(int32_t, ccs_offset)
+    SWAP_SIDES(int32_t, ccs_ack)
+    SWAP_SIDES(uint8_t, alert_seen)
+    SWAP_SIDES(uint8_t, alert_level)
+    SWAP_SIDES(uint8_t, alert_description)
+    SWAP_SIDES(int64_t, alert_ns)
+    SWAP_SIDES(uint32_t, boundary_losses)
+    SWAP_SIDES(uint32_t, records_seen)
+    SWAP_SIDES(uint8_t, records_full)
+    SWAP_SIDES(uint8_t, not_tls)
+    swap_record_sides(f);
+}
+
+void facts_swap_sides(struct facts *f)
+{
+    struct endpoint client = f->client;
+    f->client = f->server;
+    f->server = client;
+    FACTS_SCALAR(KEEP, SWAP_SIDES)
+    swap_record_sides(f);
     for (unsigned i = 0; i < f->resend_count; i++)
         f->resends[i].side = (uint8_t)other_side(f->resends[i].side);
 }
+#undef KEEP
+#undef SWAP_SIDES
 
 /* Buffers */
 

@@ -64,7 +64,7 @@ struct record {
 
 struct resend {
     int64_t at_ns;   /* when bytes of this side came again, or came late to fill a hole */
-    int64_t wait_ns; /* since those bytes were first seen or, where they were lost before the
+    int64_t wait_ns; /* since that side last sent new bytes or, where these were lost before the
                         capture point, since the segment behind them was seen; >= 0 */
     uint8_t side;
 };
@@ -160,6 +160,7 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
     X(int32_t, client_hello_end)   /* client offset behind it */                                   \
     X(uint32_t, client_hello_len)  /* handshake message with its 4-byte header */                  \
     X(uint16_t, client_version)    /* highest offered */                                           \
+    X(uint8_t, hello_side)         /* which TCP side sent the ClientHello */                       \
     X(uint8_t, session_id_len)                                                                     \
     X(uint8_t, ticket_offered)     /* session_ticket extension present */                          \
     X(uint16_t, ticket_len)        /* its length: 0 = asks for one */                              \
@@ -190,7 +191,7 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
     X(uint16_t, selected_identity)                                                                 \
     X(uint8_t, server_key_share)   /* ServerHello carries key_share: not psk_ke */                 \
     X(uint8_t, server_ticket)      /* session_ticket extension in ServerHello */                   \
-    X(uint8_t, session_id_echoed)  /* both ids not empty and equal */                              \
+    X(uint8_t, session_id_echoed)  /* both ids not empty and equal; set when the flow ends */      \
     X(uint8_t, server_session_id_len)                                                              \
     X(uint8_t, downgrade)                                                                          \
     /* clear handshake messages, ChangeCipherSpec, alerts */                                       \
@@ -208,7 +209,9 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
     X2(uint32_t, boundary_losses)  /* times a record header fell into a hole or behind a cut */    \
     X2(uint32_t, records_seen)     /* all records, also those not kept */                          \
     X2(uint8_t, records_full)      /* no more are kept */                                          \
-    X2(uint8_t, not_tls)           /* that side's bytes stopped being TLS records */
+    X2(uint8_t, not_tls)           /* that side's bytes are no TLS records */                      \
+    X(uint8_t, tls_reversed)       /* the TCP server sent the ClientHello: sides of records,       \
+                                      messages, CCS and alerts are those of TLS, not of TCP */
 
 /* Text facts: UTF-8 or plain ASCII, checked when stored; NULL = not seen. */
 #define FACTS_TEXT(X)                                                                              \
@@ -216,6 +219,8 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
     X(alpn_offered)           /* "h2,http/1.1" */                                                  \
     X(alpn)                   /* selected, where it is visible (TLS <= 1.2) */                     \
     X(ja4)                                                                                         \
+    X(session_id_hash)        /* of the ClientHello; empty ids have none */                        \
+    X(server_session_id_hash)                                                                      \
     X(psk_identity_hash)      /* hex of the stable hash of the first identity */                   \
     X(ticket_key_name)        /* hex of the first 16 bytes of the identity or ticket offered */    \
     X(issued_ticket_key_name) /* hex of the first 16 bytes of the ticket issued, TLS <= 1.2 */     \
@@ -257,6 +262,9 @@ struct record *facts_add_record(struct facts *f);
 
 /* Brings the records into their final order; called once when the flow has ended. */
 void facts_finish(struct facts *f);
+
+/* Makes the TLS client the TLS server in the facts that the record layer gave. */
+void facts_reverse_tls(struct facts *f);
 
 /* Makes the client the server and the other way round, in every fact of a side. */
 void facts_swap_sides(struct facts *f);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CONNECTION_H
+#define CONNECTION_H
+/*
+ * What a flow needs once it is more than half-open: its facts, both streams, the TLS reading of
+ * them. This module keeps the TCP facts: amounts, acknowledgments, retransmissions, round trips
+ * from data, FIN and RST. RFC 9293 3.4, 3.10.
+ */
+#include "opening.h"
+#include "stream.h"
+#include "tls.h"
+
+struct label_flow;
+
+/* Packets of a side among which a copy (mirror port, any device) is looked for. */
+enum { RECENT_PACKETS = 4 };
+
+struct recent_packet {
+    uint64_t signature;
+    int64_t at_ns;
+};
+
+struct connection {
+    struct facts facts;
+    struct stream stream[2];
+    struct tls tls;
+    struct label_flow *label;        /* nDPI's state, while it has not said its last word */
+    bool labelled;
+    uint8_t recent_next[2];
+    struct recent_packet recent[2][RECENT_PACKETS];
+    int64_t acked_offset[2];         /* of that side's stream, largest acknowledged by the other */
+    int64_t acked_ns[2];
+    int64_t rtt_end, rtt_at_ns;      /* server data whose ACK is awaited; rtt_at_ns 0 = none */
+    int64_t plain_response_offset;
+};
+
+/* NULL without memory. */
+struct connection *connection_open(const struct opening *o);
+void connection_close(struct connection *c); /* NULL is accepted */
+
+/* Takes the initial sequence numbers of a SYN or SYN/ACK that came late. */
+void connection_set_bases(struct connection *c, const struct opening *o);
+
+/* Whether the segment is a packet that was captured before; remembers it. */
+bool connection_is_copy(struct connection *c, enum side side, const struct segment *s);
+
+/* Counts a segment and notes FIN and RST; payload and ACK are noted by the next two. */
+void connection_count(struct connection *c, enum side side, const struct segment *s);
+
+/* Whether a RST belongs to what was seen: inside a plausible window (RFC 9293 3.10.7, RFC 5961). */
+bool connection_reset_plausible(const struct connection *c, enum side side,
+                                const struct segment *s);
+
+/* The segment's payload as a piece of its stream; the ACK as an offset of the other stream. */
+struct piece connection_piece(struct connection *c, enum side side, const struct segment *s);
+
+/* Notes what an arrival of payload was: retransmission, late filling of a hole, new. */
+void connection_arrival(struct connection *c, enum side side, const struct segment *s,
+                        const struct arrival *arrival);
+
+/* Notes a run of bytes for the facts of plaintext exchanges and for gaps. */
+void connection_run(struct connection *c, enum side side, const struct run *run);
+
+/* Notes the acknowledgment that a segment of `side` carries. */
+void connection_acknowledge(struct connection *c, enum side side, const struct segment *s);
+
+/* Whether the first hole of a side must be given up now: never to be filled, or too much waits. */
+bool connection_hole_is_lost(const struct connection *c, enum side side, int64_t now_ns);
+
+/* Fills the facts that are known at the end only, and brings roles and records into order. */
+void connection_finish(struct connection *c, const struct opening *o, int64_t first_packet_ns);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation.
+ *
+ * Slots of an open-addressing hash array hold a tag of the hash and the index of a flow; flows lie
+ * in chunks that never move, so pointers to them stay good. Half of the slots stay empty.
+ *
+ * Deadlines are a wheel of one-second buckets. A packet does not move its flow in the wheel: when
+ * a bucket's second has come, each flow in it is asked for its real deadline, which its last packet
+ * may have put off, and goes to a later bucket or is over. So time costs per flow, not per packet.
+ */
+#include "flow.h"
+
+#include "facts.h"
+#include "hash.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum {
+    CHUNK_FLOWS = 4096,
+    FIRST_SLOTS = 4096,
+    WHEEL_BUCKETS = 1024, /* seconds; longer than the longest idle limit */
+};
+#define NO_INDEX UINT32_MAX
+
+struct slot {
+    uint32_t tag;
+    uint32_t flow; /* index + 1; 0 = empty */
+};
+
+struct flow_table {
+    struct slot *slots;
+    size_t slot_count; /* power of two */
+    struct flow **chunks;
+    size_t chunk_count;
+    size_t count;
+    uint32_t used;     /* flows ever handed out */
+    uint32_t free;     /* head of the free list */
+    uint64_t seed;
+    int64_t second;    /* the wheel has been read up to it */
+    uint32_t bucket[WHEEL_BUCKETS];
+};
+
+/* Huge pages make the difference once the table outgrows the caches. */
+static void *map_memory(size_t size)
+{
+    enum { HUGE_PAGE = 2 * 1024 * 1024 };
+    void *at = NULL;
+    if (size < HUGE_PAGE)
+        return calloc(1, size);
+    if (posix_memalign(&at, HUGE_PAGE, size) != 0)
+        return NULL;
+    madvise(at, size, MADV_HUGEPAGE);
+    memset(at, 0, size);
+    return at;
+}
+
+struct flow_table *flow_table_open(uint64_t seed)
+{
+    struct flow_table *t = calloc(1, sizeof *t);
+    if (t == NULL)
+        return NULL;
+    t->slots = map_memory(FIRST_SLOTS * sizeof *t->slots);
+    if (t->slots == NULL) {
+        free(t);
+        return NULL;
+    }
+    t->slot_count = FIRST_SLOTS;
+    t->seed = seed;
+    t->free = NO_INDEX;
+    for (size_t i = 0; i < WHEEL_BUCKETS; i++)
+        t->bucket[i] = NO_INDEX;
+    return t;
+}
+
+void flow_table_close(struct flow_table *t)
+{
+    if (t == NULL)
+        return;
+    assert(t->count == 0);
+    for (size_t i = 0; i < t->chunk_count; i++)
+        free(t->chunks[i]);
+    free(t->chunks);
+    free(t->slots);
+    free(t);
+}
+
+static struct flow *flow_at(const struct flow_table *t, uint32_t index)
+{
+    return &t->chunks[index / CHUNK_FLOWS][index % CHUNK_FLOWS];
+}
+
+struct flow_key flow_key_of(const struct segment *s)
+{
+    return endpoint_compare(&s->from, &s->to) <= 0 ? (struct flow_key){ s->from, s->to }
+                                                   : (struct flow_key){ s->to, s->from };
+}
+
+static uint64_t hash_of(const struct flow_table *t, const struct flow_key *key)
+{
+    return hash_table((struct bytes){ (const uint8_t *)key, sizeof *key }, t->seed);
+}
+
+static bool key_equal(const struct flow_key *a, const struct flow_key *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* The slot of the key, or the empty one where it would go. */
+static struct slot *slot_of(const struct flow_table *t, const struct flow_key *key, uint64_t hash)
+{
+    size_t mask = t->slot_count - 1;
+    uint32_t tag = (uint32_t)(hash >> 32);
+    for (size_t i = (size_t)hash & mask;; i = (i + 1) & mask) {
+        struct slot *s = &t->slots[i];
+        if (s->flow == 0 ||
+            (s->tag == tag && key_equal(&flow_at(t, s->flow - 1)->key, key)))
+            return s;
+    }
+}
+
+struct flow *flow_find(struct flow_table *t, const struct flow_key *key)
+{
+    const struct slot *s = slot_of(t, key, hash_of(t, key));
+    return s->flow == 0 ? NULL : flow_at(t, s->flow - 1);
+}
+
+static bool grow_slots(struct flow_table *t)
+{
+    struct slot *old = t->slots;
+    size_t old_count = t->slot_count;
+    struct slot *grown = map_memory(2 * old_count * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    t->slots = grown;
+    t->slot_count = 2 * old_count;
+    for (size_t i = 0; i < old_count; i++) {
+        if (old[i].flow == 0)
+            continue;
+        const struct flow_key *key = &flow_at(t, old[i].flow - 1)->key;
+        *slot_of(t, key, hash_of(t, key)) = old[i];
+    }
+    free(old);
+    return true;
+}
+
+/* An unused flow: a freed one, else the next of the last chunk. */
+static struct flow *take_unused(struct flow_table *t)
+{
+    if (t->free != NO_INDEX) {
+        struct flow *flow = flow_at(t, t->free);
+        t->free = flow->next;
+        return flow;
+    }
+    if (t->used == t->chunk_count * CHUNK_FLOWS) {
+        struct flow **chunks = realloc(t->chunks, (t->chunk_count + 1) * sizeof *chunks);
+        if (chunks == NULL)
+            return NULL;
+        t->chunks = chunks;
+        chunks[t->chunk_count] = map_memory(CHUNK_FLOWS * sizeof(struct flow));
+        if (chunks[t->chunk_count] == NULL)
+            return NULL;
+        t->chunk_count++;
+    }
+    struct flow *flow = flow_at(t, t->used);
+    flow->index = t->used++;
+    return flow;
+}
+
+static void put_in_wheel(struct flow_table *t, struct flow *flow, int64_t deadline_ns)
+{
+    int64_t second = deadline_ns / NS_PER_SECOND + 1;
+    if (second <= t->second)
+        second = t->second + 1;
+    if (second >= t->second + WHEEL_BUCKETS)
+        second = t->second + WHEEL_BUCKETS - 1;
+    flow->bucket = (uint16_t)((uint64_t)second % WHEEL_BUCKETS);
+    flow->previous = NO_INDEX;
+    flow->next = t->bucket[flow->bucket];
+    if (flow->next != NO_INDEX)
+        flow_at(t, flow->next)->previous = flow->index;
+    t->bucket[flow->bucket] = flow->index;
+}
+
+static void take_from_wheel(struct flow_table *t, const struct flow *flow)
+{
+    if (flow->previous == NO_INDEX)
+        t->bucket[flow->bucket] = flow->next;
+    else
+        flow_at(t, flow->previous)->next = flow->next;
+    if (flow->next != NO_INDEX)
+        flow_at(t, flow->next)->previous = flow->previous;
+}
+
+struct flow *flow_add(struct flow_table *t, const struct flow_key *key, int64_t now_ns)
+{
+    if (2 * (t->count + 1) > t->slot_count && !grow_slots(t))
+        return NULL;
+    struct flow *flow = take_unused(t);
+    if (flow == NULL)
+        return NULL;
+    *flow = (struct flow){ .index = flow->index, .key = *key, .first_ns = now_ns,
+                           .last_ns = now_ns };
+    uint64_t hash = hash_of(t, key);
+    struct slot *slot = slot_of(t, key, hash);
+    assert(slot->flow == 0);
+    *slot = (struct slot){ .tag = (uint32_t)(hash >> 32), .flow = flow->index + 1 };
+    t->count++;
+    if (t->second == 0)
+        t->second = now_ns / NS_PER_SECOND;
+    put_in_wheel(t, flow, now_ns + HALF_OPEN_IDLE_NS);
+    return flow;
+}
+
+/* Closes the gap that an emptied slot leaves in the runs of probing behind it. */
+static void empty_slot(struct flow_table *t, struct slot *slot)
+{
+    size_t mask = t->slot_count - 1;
+    size_t hole = (size_t)(slot - t->slots);
+    for (size_t i = (hole + 1) & mask; t->slots[i].flow != 0; i = (i + 1) & mask) {
+        const struct flow_key *key = &flow_at(t, t->slots[i].flow - 1)->key;
+        size_t home = (size_t)hash_of(t, key) & mask;
+        if (((i - home) & mask) < ((i - hole) & mask))
+            continue; /* its home lies behind the hole: it may stay */
+        t->slots[hole] = t->slots[i];
+        hole = i;
+    }
+    t->slots[hole] = (struct slot){ 0 };
+}
+
+void flow_remove(struct flow_table *t, struct flow *flow)
+{
+    struct slot *slot = slot_of(t, &flow->key, hash_of(t, &flow->key));
+    assert(slot->flow == flow->index + 1);
+    empty_slot(t, slot);
+    take_from_wheel(t, flow);
+    flow->next = t->free;
+    t->free = flow->index;
+    t->count--;
+}
+
+int64_t flow_idle_limit(const struct flow *flow)
+{
+    enum { BOTH_FINS = FLOW_FIN_CLIENT | FLOW_FIN_SERVER };
+    if ((flow->ends & FLOW_RESET) != 0 || (flow->ends & BOTH_FINS) == BOTH_FINS)
+        return CLOSED_IDLE_NS;
+    if (flow->connection == NULL)
+        return HALF_OPEN_IDLE_NS;
+    return flow->payload_seen[CLIENT] && flow->payload_seen[SERVER] ? ESTABLISHED_IDLE_NS
+                                                                    : HANDSHAKE_IDLE_NS;
+}
+
+struct flow *flow_next_idle(struct flow_table *t, int64_t now_ns)
+{
+    int64_t now = now_ns / NS_PER_SECOND;
+    if (now - t->second > WHEEL_BUCKETS) /* a jump: every bucket is read once */
+        t->second = now - WHEEL_BUCKETS;
+    while (t->second < now && t->count > 0) {
+        uint32_t *bucket = &t->bucket[(uint64_t)(t->second + 1) % WHEEL_BUCKETS];
+        while (*bucket != NO_INDEX) {
+            struct flow *flow = flow_at(t, *bucket);
+            int64_t deadline_ns = flow->last_ns + flow_idle_limit(flow);
+            if (deadline_ns < now_ns)
+                return flow;
+            take_from_wheel(t, flow);
+            put_in_wheel(t, flow, deadline_ns); /* later than now, so into a later bucket */
+        }
+        t->second++;
+    }
+    if (t->count == 0)
+        t->second = now > t->second ? now : t->second;
+    return NULL;
+}
+
+struct flow *flow_nearest_deadline(struct flow_table *t)
+{
+    for (int64_t i = 1; i <= WHEEL_BUCKETS; i++) {
+        uint32_t index = t->bucket[(uint64_t)(t->second + i) % WHEEL_BUCKETS];
+        if (index != NO_INDEX)
+            return flow_at(t, index);
+    }
+    return NULL;
+}
+
+size_t flow_count(const struct flow_table *t)
+{
+    return t->count;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLOW_H
+#define FLOW_H
+/*
+ * The table of live flows: key, lookup, lifetime, caps. A flow here is small, since a SYN flood
+ * makes millions; what a connection needs hangs from it only once there is one (connection.h).
+ */
+#include "endpoint.h"
+#include "opening.h"
+#include "status.h"
+
+#include <stddef.h>
+
+/* Two endpoints, the smaller first: both directions have one key. No padding: compared as bytes. */
+struct flow_key {
+    struct endpoint low, high;
+};
+_Static_assert(sizeof(struct flow_key) == 36, "a key is hashed and compared as bytes");
+
+struct connection;
+
+struct flow {
+    struct flow_key key;
+    uint32_t index;              /* of this flow; constant */
+    uint32_t next, previous;     /* in its bucket of deadlines, or the list of free ones */
+    uint32_t file;               /* index of the file of its first packet */
+    uint64_t first_packet_no;
+    int64_t first_ns, last_ns;   /* of its packets; last_ns is the largest */
+    struct opening opening;
+    struct connection *connection; /* NULL while half-open */
+    uint32_t packets[2];         /* while half-open; the connection counts its own */
+    uint8_t ttl[2];
+    uint16_t bucket;
+    uint16_t tunnel;
+    bool low_is_client;
+    bool continues;
+    uint8_t client_basis;        /* enum client_basis */
+    uint8_t ends;                /* enum flow_ending bits */
+    bool payload_seen[2];
+};
+
+enum flow_ending { FLOW_FIN_CLIENT = 1, FLOW_FIN_SERVER = 2, FLOW_RESET = 4 };
+
+/* Idle limits of capture time, nanoseconds (DESIGN: flow borders). */
+#define NS_PER_SECOND INT64_C(1000000000)
+#define HALF_OPEN_IDLE_NS (20 * NS_PER_SECOND)
+#define HANDSHAKE_IDLE_NS (120 * NS_PER_SECOND)
+#define ESTABLISHED_IDLE_NS (900 * NS_PER_SECOND)
+#define CLOSED_IDLE_NS (240 * NS_PER_SECOND)
+
+struct flow_table;
+
+/* NULL without memory. seed: of the hash. */
+struct flow_table *flow_table_open(uint64_t seed);
+
+/* Frees the table; every flow must have been removed. */
+void flow_table_close(struct flow_table *t);
+
+struct flow_key flow_key_of(const struct segment *s);
+
+/* The live flow of a key; NULL when there is none. */
+struct flow *flow_find(struct flow_table *t, const struct flow_key *key);
+
+/* A new flow with that key, zeroed but for it; NULL without memory. The key must not be there. */
+struct flow *flow_add(struct flow_table *t, const struct flow_key *key, int64_t now_ns);
+
+void flow_remove(struct flow_table *t, struct flow *flow);
+
+/* After how much silence this flow is over, ns. */
+int64_t flow_idle_limit(const struct flow *flow);
+
+/*
+ * The next flow whose silence has passed its limit at the time now_ns, NULL when there is none: call
+ * until then, removing each. Cheap when called once per packet.
+ */
+struct flow *flow_next_idle(struct flow_table *t, int64_t now_ns);
+
+/* Any flow, the one nearest to its deadline first; NULL when the table is empty. */
+struct flow *flow_nearest_deadline(struct flow_table *t);
+
+size_t flow_count(const struct flow_table *t);
+
+#endif

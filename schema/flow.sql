@@ -12,6 +12,8 @@
 --   0/1        no/yes
 --   basis      what a verdict rests on: 'keylog' decrypted, 'protocol' certain by the protocol,
 --              'strong' by several signs that never failed, 'weak' by one sign that can
+-- CHECKs of words are chains of OR: for IN with more than two values SQLite makes a table of them
+-- for each row, which makes loading five times slower.
 -- NULL means not observed or not known; zero means zero. Every column says in brackets where its
 -- value comes from. Comments stand inside the statements, so `.schema` shows them too.
 
@@ -133,15 +135,19 @@ CREATE TABLE flow (
         -- such a header [preamble]
     proxied_server_ip TEXT,
         -- the server that it names; NULL without such a header [preamble]
-    client_basis TEXT NOT NULL CHECK (client_basis IN
-        ('syn', 'syn_ack', 'client_hello', 'server_hello', 'port', 'order')),
+    client_basis TEXT NOT NULL CHECK (
+        client_basis = 'syn' OR client_basis = 'syn_ack' OR client_basis = 'client_hello'
+        OR client_basis = 'server_hello' OR client_basis = 'port' OR client_basis = 'order'),
         -- why that side is called the client; 'port' and 'order' are guesses [flow]
-    leg TEXT NOT NULL CHECK (leg IN ('inbound', 'outbound', 'internal', 'unknown')),
+    leg TEXT NOT NULL CHECK (
+        leg = 'inbound' OR leg = 'outbound' OR leg = 'internal' OR leg = 'unknown'),
         -- 'inbound' to one of our addresses, 'outbound' from one, 'internal' between two;
         -- 'unknown' without --local, and where neither side is ours [region]
     client_region TEXT,
         -- region of the client; NULL when nothing says one [region]
-    client_region_basis TEXT CHECK (client_region_basis IN ('clients', 'proxy', 'capture')),
+    client_region_basis TEXT CHECK (
+        client_region_basis = 'clients' OR client_region_basis = 'proxy'
+        OR client_region_basis = 'capture'),
         -- 'clients' by a --clients file, 'proxy' by one too but for proxied_client_ip, 'capture'
         -- the capture point's own --region; NULL with the region [region]
     client_country TEXT,
@@ -170,7 +176,8 @@ CREATE TABLE flow (
         -- SYNs of the client, repeats included [flow]
     syn_ack_count INTEGER NOT NULL,
         -- SYN/ACKs of the server, repeats included [flow]
-    sides_seen TEXT NOT NULL CHECK (sides_seen IN ('both', 'client', 'server')),
+    sides_seen TEXT NOT NULL CHECK (
+        sides_seen = 'both' OR sides_seen = 'client' OR sides_seen = 'server'),
         -- whose packets were captured [flow]
     client_packets INTEGER NOT NULL,
         -- packets of the client [flow]
@@ -220,33 +227,45 @@ CREATE TABLE flow (
         -- MSS option of the SYN; NULL without [packet]
     server_mss INTEGER,
         -- MSS option of the SYN/ACK; NULL without [packet]
-    ended TEXT NOT NULL CHECK (ended IN ('fin', 'reset', 'idle', 'capture_end', 'evicted')),
+    ended TEXT NOT NULL CHECK (
+        ended = 'fin' OR ended = 'reset' OR ended = 'idle' OR ended = 'capture_end'
+        OR ended = 'evicted'),
         -- how it ended: FIN of both sides, RST, silence of capture time, the end of the captures,
         -- or put out of memory by a cap [flow]
     ended_by TEXT CHECK (ended_by IN ('client', 'server')),
         -- who sent the first FIN or RST; NULL when none was seen [flow]
 
     -- Verdict
-    handshake TEXT NOT NULL CHECK (handshake IN ('full', 'resumed', '0-rtt', 'unknown', 'none')),
+    handshake TEXT NOT NULL CHECK (
+        handshake = 'full' OR handshake = 'resumed' OR handshake = '0-rtt'
+        OR handshake = 'unknown' OR handshake = 'none'),
         -- the kind, whether or not it completed. '0-rtt': early data offered, sent and accepted;
         -- 'unknown': TLS, but the capture does not show the kind; 'none': no TLS [judge]
-    handshake_basis TEXT CHECK (handshake_basis IN ('keylog', 'protocol', 'strong', 'weak')),
+    handshake_basis TEXT CHECK (
+        handshake_basis = 'keylog' OR handshake_basis = 'protocol' OR handshake_basis = 'strong'
+        OR handshake_basis = 'weak'),
         -- what the kind rests on; NULL when it is unknown [judge]
     handshake_reason TEXT,
         -- the observation that decided the kind [judge]
-    outcome TEXT NOT NULL CHECK (outcome IN
-        ('completed', 'failed', 'abandoned', 'unused', 'unseen')),
+    outcome TEXT NOT NULL CHECK (
+        outcome = 'completed' OR outcome = 'failed' OR outcome = 'abandoned'
+        OR outcome = 'unused' OR outcome = 'unseen'),
         -- 'completed': the client finished the handshake; 'failed': alert, reset, close or silence
         -- before; 'abandoned': the client dropped it by itself; 'unused': closed without an
         -- application byte of the client; 'unseen': the capture does not show the end [judge]
     failure TEXT,
         -- how it failed: name of the alert, 'reset', 'timeout', 'refused', 'no_answer', ...; NULL
         -- when it did not [judge]
-    resumed_by TEXT CHECK (resumed_by IN ('session_id', 'ticket', 'psk')),
+    resumed_by TEXT CHECK (
+        resumed_by = 'session_id' OR resumed_by = 'ticket' OR resumed_by = 'psk'),
         -- by what the session was resumed; NULL when it was not [judge]
-    early_data TEXT CHECK (early_data IN ('not_offered', 'accepted', 'rejected', 'unknown')),
+    early_data TEXT CHECK (
+        early_data = 'not_offered' OR early_data = 'accepted' OR early_data = 'rejected'
+        OR early_data = 'unknown'),
         -- what became of early data; NULL without a ClientHello [judge]
-    early_data_basis TEXT CHECK (early_data_basis IN ('keylog', 'protocol', 'strong', 'weak')),
+    early_data_basis TEXT CHECK (
+        early_data_basis = 'keylog' OR early_data_basis = 'protocol'
+        OR early_data_basis = 'strong' OR early_data_basis = 'weak'),
         -- what that rests on; NULL when unknown or without a ClientHello [judge]
     early_data_reason TEXT,
         -- the observation that decided it: 'hello_retry', 'psk_refused', 'psk_kept', 'version';
@@ -358,7 +377,9 @@ CREATE TABLE flow (
         -- when no record can be it [judge]
     response_high_at_ns INTEGER,
         -- last record that may be the first response; NULL when no record can be it [judge]
-    response_basis TEXT CHECK (response_basis IN ('keylog', 'protocol', 'strong', 'weak')),
+    response_basis TEXT CHECK (
+        response_basis = 'keylog' OR response_basis = 'protocol' OR response_basis = 'strong'
+        OR response_basis = 'weak'),
         -- what response_at_ns rests on; NULL with it [judge]
     response_reason TEXT,
         -- the observation that decided it or, where it is NULL, why; NULL when there is nothing to
@@ -377,10 +398,12 @@ CREATE TABLE flow (
         -- when not known [timing]
     rtt_ns INTEGER,
         -- the sum of both: client to server and back; NULL when one is missing [timing]
-    rtt_basis TEXT CHECK (rtt_basis IN ('ack', 'neighbour', 'data')),
+    rtt_basis TEXT CHECK (
+        rtt_basis = 'ack' OR rtt_basis = 'neighbour' OR rtt_basis = 'data'),
         -- client_rtt_ns by 'ack' the payload-free ACK, 'neighbour' the least of the same client
         -- within ten minutes, 'data' a later ACK of server data; NULL with client_rtt_ns [timing]
-    vantage TEXT CHECK (vantage IN ('client', 'server', 'middle', 'local')),
+    vantage TEXT CHECK (
+        vantage = 'client' OR vantage = 'server' OR vantage = 'middle' OR vantage = 'local'),
         -- which end the capture point is near to; 'local': both; NULL when not known [timing]
 
     -- The answer
@@ -477,11 +500,8 @@ CREATE TABLE early_data_rule (
 ) STRICT, WITHOUT ROWID;
 
 -- Indexes are made at the end of the first load: kept up during it they cost half of the speed.
+-- Reports scan the table, which is faster than any index that does not hold all their columns.
 CREATE UNIQUE INDEX flow_by_uid ON flow (flow_uid);
 CREATE INDEX flow_by_start ON flow (start_epoch_ns);
-CREATE INDEX flow_by_region ON flow (client_region, tls_version, handshake, perceived_ns);
-CREATE INDEX flow_by_name ON flow (sni, start_epoch_ns);
 CREATE INDEX flow_by_community_id ON flow (community_id);
-CREATE INDEX flow_by_server_random ON flow (server_random_hash)
-    WHERE server_random_hash IS NOT NULL;
 CREATE INDEX capture_by_size ON capture (file_size);

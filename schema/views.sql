@@ -354,28 +354,29 @@ CREATE VIEW pair AS
 -- The first is the one nearer to the client. matched_by 'random': both saw the same ClientHello and
 -- ServerHello, whatever addresses they carried; 'address': no TLS, but the same addresses and
 -- ports within two seconds. way_ms: half of what the second is farther away.
-WITH seen AS (
-    SELECT flow.*, capture.point FROM flow JOIN capture USING (capture_id)
-), matched AS (
-    SELECT one.flow_id AS one, two.flow_id AS two, 'random' AS matched_by
-    FROM flow AS one JOIN flow AS two ON two.server_random_hash = one.server_random_hash
-        AND two.client_hello_hash IS one.client_hello_hash
-    UNION ALL
-    SELECT one.flow_id, two.flow_id, 'address'
-    FROM flow AS one JOIN flow AS two ON two.community_id = one.community_id
-        AND abs(two.start_epoch_ns - one.start_epoch_ns) <= 2000000000
-    WHERE one.server_random_hash IS NULL AND two.server_random_hash IS NULL
+WITH known AS (
+    SELECT
+        flow_id, point, start_epoch_ns,
+        CASE WHEN server_random_hash IS NULL THEN 'address' ELSE 'random' END AS matched_by,
+        ifnull(server_random_hash || ifnull(client_hello_hash, ''), community_id) AS identity
+    FROM flow JOIN capture USING (capture_id)
+), seen AS (
+    SELECT *, count(*) OVER (PARTITION BY identity) AS times FROM known WHERE identity IS NOT NULL
+), again AS (
+    SELECT * FROM seen WHERE times > 1
 )
 SELECT
-    one.flow_id, two.flow_id AS other_flow_id, matched.matched_by,
-    one.point, two.point AS other_point, one.site, two.site AS other_site,
+    one.flow_id, two.flow_id AS other_flow_id, near.matched_by,
+    near.point, far.point AS other_point, one.site, two.site AS other_site,
     (two.client_rtt_ns - one.client_rtt_ns) / 2e6 AS way_ms,
     (two.start_epoch_ns - one.start_epoch_ns) / 1e6 AS start_difference_ms,
     one.perceived_ns / 1e6 AS perceived_ms, two.perceived_ns / 1e6 AS other_perceived_ms,
     (two.perceived_ns - one.perceived_ns) / 1e6 AS perceived_difference_ms,
     one.handshake, two.handshake AS other_handshake
-FROM matched
-JOIN seen AS one ON one.flow_id = matched.one
-JOIN seen AS two ON two.flow_id = matched.two
-WHERE one.point <> two.point
-    AND (ifnull(one.client_rtt_ns, 0), one.flow_id) < (ifnull(two.client_rtt_ns, 0), two.flow_id);
+FROM again AS near
+JOIN again AS far ON far.identity = near.identity AND far.point <> near.point
+    AND (near.matched_by = 'random'
+        OR abs(far.start_epoch_ns - near.start_epoch_ns) <= 2000000000)
+JOIN flow AS one ON one.flow_id = near.flow_id
+JOIN flow AS two ON two.flow_id = far.flow_id
+WHERE (ifnull(one.client_rtt_ns, 0), one.flow_id) < (ifnull(two.client_rtt_ns, 0), two.flow_id);

@@ -5,6 +5,7 @@
  * Address to region, country and AS number by longest prefix: from geofeed CSV (RFC 8805), plain
  * "prefix,region" CSV, or a MaxMind database where libmaxminddb was there at build time.
  */
+#include "bytes.h"
 #include "endpoint.h"
 #include "status.h"
 
@@ -13,8 +14,8 @@
 struct regions; /* files given by --clients, in order: the first that knows an address answers */
 
 struct region {
-    const char *region;  /* NULL = this file says nothing of it; lives as long as struct regions */
-    const char *country; /* ISO 3166 alpha-2 */
+    const char *region;  /* NULL = no file says anything of it; lives as long as struct regions */
+    const char *country; /* ISO 3166 alpha-2, upper case; NULL = not said */
     int64_t asn;         /* 0 = none */
 };
 
@@ -22,17 +23,38 @@ struct region {
 struct regions *regions_open(void);
 void regions_close(struct regions *r);
 
-/* Adds a file. Lines that cannot be read are counted; STATUS_IO or STATUS_REFUSED (text in
- * regions_error()) when the file as a whole cannot be used. */
+/*
+ * Adds a file: a MaxMind database when its name ends in .mmdb, else CSV as for regions_add_text().
+ * Lines that cannot be read are counted; STATUS_IO or STATUS_REFUSED (text in regions_error()) when
+ * the file as a whole cannot be used: no file, no usable line, larger than 256 MB, no database.
+ */
 MUST_USE enum status regions_add_file(struct regions *r, const char *path);
+
+/*
+ * Adds the content of a CSV file; name is for messages. Geofeed (RFC 8805): the region is the third
+ * column (ISO 3166-2) where there is one, else the country; or "prefix,region", told apart by the
+ * second column, which in a geofeed is two letters or empty. Comments, a header line, missing
+ * columns, blanks, quotes, CR LF and a byte order mark are all right. The longest prefix wins, of
+ * equal ones the last; a prefix with neither country nor region takes its addresses out of those
+ * around it. Bad are lines whose prefix is none or has bits set behind its length, and fields that
+ * are longer than 63 characters or not printable ASCII.
+ */
+MUST_USE enum status regions_add_text(struct regions *r, const char *name, struct bytes text);
 
 const char *regions_error(const struct regions *r);
 size_t regions_bad_lines(const struct regions *r);
 
-/* What the files say of an address; all zero when none knows it. */
+/*
+ * What the files say of an address: region and country of the first file that has a region for it,
+ * AS number of the first that has one; all zero when none knows it. Threads may call it at once.
+ */
 struct region regions_find(const struct regions *r, const struct address *a);
 
-/* A set of prefixes (--local): "192.0.2.0/24,2001:db8::/32", or a file with one a line. */
+/*
+ * A set of prefixes (--local): "192.0.2.0/24,2001:db8::/32", or a file with one a line (of which
+ * further columns are ignored). STATUS_IO: neither a list nor a file; STATUS_REFUSED: a line of the
+ * file is no prefix, since a set that says what is ours must not be read in part.
+ */
 struct prefix_set;
 MUST_USE enum status prefix_set_open(const char *list_or_file, struct prefix_set **ret_set);
 bool prefix_set_contains(const struct prefix_set *s, const struct address *a);

@@ -23,7 +23,7 @@ enum { STREAM_BUFFER_SIZE = 256 * 1024 };
 /* Link types a filter is compiled for in one file. */
 enum { FILTERS_MAX = 32 };
 
-enum { ERROR_SIZE = 1024, PATH_SHOWN_MAX = 600 };
+enum { PATH_SHOWN_MAX = 600, REASON_SIZE = 424, ERROR_SIZE = 1032 };
 
 enum { NS_PER_SECOND = 1000000000 };
 
@@ -45,7 +45,8 @@ struct capture {
     char *path;
     enum status ended; /* what capture_next() says from now on; STATUS_OK while it reads */
     struct capture_info info;
-    char error[ERROR_SIZE];
+    char reason[REASON_SIZE];
+    char error[ERROR_SIZE]; /* the file's name and the reason */
 };
 
 /* ---- what went wrong ---- */
@@ -53,13 +54,12 @@ struct capture {
 __attribute__((format(printf, 3, 4))) static enum status fail(struct capture *c, enum status status,
                                                               const char *format, ...)
 {
-    char text[ERROR_SIZE - PATH_SHOWN_MAX];
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
+    (void)vsnprintf(c->reason, sizeof c->reason, format, arguments);
     va_end(arguments);
     const char *name = strcmp(c->path, "-") == 0 ? "standard input" : c->path;
-    (void)snprintf(c->error, sizeof c->error, "%.*s: %s", PATH_SHOWN_MAX - 3, name, text);
+    (void)snprintf(c->error, sizeof c->error, "%.*s: %s", PATH_SHOWN_MAX, name, c->reason);
     return status;
 }
 
@@ -309,6 +309,11 @@ struct capture_info capture_info(const struct capture *c)
 const char *capture_error(const struct capture *c)
 {
     return c->error;
+}
+
+const char *capture_reason(const struct capture *c)
+{
+    return c->reason;
 }
 
 void capture_close(struct capture *c)

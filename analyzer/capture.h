@@ -48,6 +48,9 @@ struct capture_info capture_info(const struct capture *c);
 /* Text of the last failure, naming the file and, where known, the offset; lives as long as c. */
 const char *capture_error(const struct capture *c);
 
+/* The same without the file's name. */
+const char *capture_reason(const struct capture *c);
+
 void capture_close(struct capture *c); /* NULL is accepted */
 
 /* Name of a DLT_ value as "EN10MB"; static text, never NULL. */

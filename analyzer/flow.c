@@ -240,11 +240,16 @@ void flow_remove(struct flow_table *t, struct flow *flow)
     t->count--;
 }
 
-int64_t flow_idle_limit(const struct flow *flow)
+bool flow_is_closed(const struct flow *flow)
 {
     enum { BOTH_FINS = FLOW_FIN_CLIENT | FLOW_FIN_SERVER };
-    if ((flow->ends & FLOW_RESET) != 0 || (flow->ends & BOTH_FINS) == BOTH_FINS)
-        return CLOSED_IDLE_NS;
+    return (flow->ends & FLOW_RESET) != 0 || (flow->ends & BOTH_FINS) == BOTH_FINS;
+}
+
+int64_t flow_idle_limit(const struct flow *flow)
+{
+    if (flow_is_closed(flow))
+        return CLOSED_LINGER_NS;
     if (flow->connection == NULL)
         return HALF_OPEN_IDLE_NS;
     return flow->payload_seen[CLIENT] && flow->payload_seen[SERVER] ? ESTABLISHED_IDLE_NS
@@ -271,6 +276,12 @@ struct flow *flow_next_idle(struct flow_table *t, int64_t now_ns)
     if (t->count == 0)
         t->second = now > t->second ? now : t->second;
     return NULL;
+}
+
+void flow_hurry(struct flow_table *t, struct flow *flow)
+{
+    take_from_wheel(t, flow);
+    put_in_wheel(t, flow, flow->last_ns + flow_idle_limit(flow));
 }
 
 struct flow *flow_nearest_deadline(struct flow_table *t)

@@ -29,6 +29,7 @@ struct flow {
     struct opening opening;
     struct connection *connection; /* NULL while half-open */
     uint32_t packets[2];         /* while half-open; the connection counts its own */
+    uint32_t copies;             /* SYNs captured twice */
     uint8_t ttl[2];
     uint16_t bucket;
     uint16_t tunnel;
@@ -39,7 +40,13 @@ struct flow {
     bool payload_seen[2];
 };
 
-enum flow_ending { FLOW_FIN_CLIENT = 1, FLOW_FIN_SERVER = 2, FLOW_RESET = 4 };
+enum flow_ending {
+    FLOW_FIN_CLIENT = 1,
+    FLOW_FIN_SERVER = 2,
+    FLOW_RESET_CLIENT = 4,
+    FLOW_RESET_SERVER = 8,
+    FLOW_RESET = FLOW_RESET_CLIENT | FLOW_RESET_SERVER,
+};
 
 /* Idle limits of capture time, nanoseconds (DESIGN: flow borders). */
 #define NS_PER_SECOND INT64_C(1000000000)
@@ -47,6 +54,10 @@ enum flow_ending { FLOW_FIN_CLIENT = 1, FLOW_FIN_SERVER = 2, FLOW_RESET = 4 };
 #define HANDSHAKE_IDLE_NS (120 * NS_PER_SECOND)
 #define ESTABLISHED_IDLE_NS (900 * NS_PER_SECOND)
 #define CLOSED_IDLE_NS (240 * NS_PER_SECOND)
+
+/* A closed flow's row waits for late packets for this long only; what comes until CLOSED_IDLE_NS
+ * opens no new flow (past.h). */
+#define CLOSED_LINGER_NS (10 * NS_PER_SECOND)
 
 struct flow_table;
 
@@ -66,6 +77,9 @@ struct flow *flow_add(struct flow_table *t, const struct flow_key *key, int64_t 
 
 void flow_remove(struct flow_table *t, struct flow *flow);
 
+/* Whether both FINs or a RST were seen. */
+bool flow_is_closed(const struct flow *flow);
+
 /* After how much silence this flow is over, ns. */
 int64_t flow_idle_limit(const struct flow *flow);
 
@@ -74,6 +88,9 @@ int64_t flow_idle_limit(const struct flow *flow);
  * until then, removing each. Cheap when called once per packet.
  */
 struct flow *flow_next_idle(struct flow_table *t, int64_t now_ns);
+
+/* Brings the deadline of a flow forward: its limit has become shorter. */
+void flow_hurry(struct flow_table *t, struct flow *flow);
 
 /* Any flow, the one nearest to its deadline first; NULL when the table is empty. */
 struct flow *flow_nearest_deadline(struct flow_table *t);

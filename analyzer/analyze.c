@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The main path. analysis_frame() is the road that a packet takes:
+ *
+ *   frame -> segment           packet.c
+ *   segment -> flow and side   flow.c, opening.c, past.c
+ *   payload -> runs in order   stream.c
+ *   run -> records -> messages -> facts          tls.c (record.c, message.c, hello.c)
+ *   acknowledgments, retransmissions, ends       connection.c
+ *   flow over -> packed facts -> stage           facts.c, stage.c
+ *
+ * What the facts mean is decided when the run is over: ingest.c, judge.c.
+ */
+#include "analyze.h"
+
+#include "connection.h"
+#include "flow.h"
+#include "hash.h"
+#include "packet.h"
+#include "past.h"
+
+#include <stdlib.h>
+
+/* What a live connection costs beside its flow, roughly: facts, records, allocator. */
+enum { CONNECTION_COST = 2048 };
+
+/* A late SYN finds its first one's time for so long (RFC 9293 3.8.1: back-off doubles). */
+#define PAST_HALF_OPEN_NS (130 * NS_PER_SECOND)
+
+struct analysis {
+    struct analysis_options options;
+    struct flow_table *flows;
+    struct past *past;
+    struct drop_counts drops;
+    struct buffer packed;       /* of the flow being finished */
+    size_t connections;
+    uint64_t finished;
+    int64_t now_ns;             /* largest time of a frame */
+    uint32_t file;
+};
+
+enum status analysis_open(const struct analysis_options *options, struct analysis **ret_analysis)
+{
+    struct analysis *a = calloc(1, sizeof *a);
+    if (a == NULL)
+        return STATUS_NO_MEMORY;
+    a->options = *options;
+    a->flows = flow_table_open(options->seed);
+    a->past = past_open();
+    if (a->flows == NULL || a->past == NULL) {
+        analysis_close(a);
+        return STATUS_NO_MEMORY;
+    }
+    *ret_analysis = a;
+    return STATUS_OK;
+}
+
+static void free_flow(struct analysis *a, struct flow *flow)
+{
+    struct connection *c = flow->connection;
+    if (c != NULL) {
+        if (a->options.labeler != NULL)
+            label_finish(a->options.labeler, &c->label);
+        connection_close(c);
+        a->connections--;
+    }
+    flow_remove(a->flows, flow);
+}
+
+void analysis_close(struct analysis *a)
+{
+    if (a == NULL)
+        return;
+    if (a->flows != NULL)
+        for (struct flow *f; (f = flow_nearest_deadline(a->flows)) != NULL;)
+            free_flow(a, f);
+    flow_table_close(a->flows);
+    past_close(a->past);
+    buffer_done(&a->packed);
+    free(a);
+}
+
+void analysis_begin_file(struct analysis *a, uint32_t file)
+{
+    a->file = file;
+    a->drops = (struct drop_counts){ 0 };
+}
+
+const struct drop_counts *analysis_drops(const struct analysis *a)
+{
+    return &a->drops;
+}
+
+uint64_t analysis_flows(const struct analysis *a)
+{
+    return a->finished + flow_count(a->flows);
+}
+
+static enum status drop(struct analysis *a, enum drop reason)
+{
+    a->drops.packets[reason]++;
+    return STATUS_OK;
+}
+
+static uint64_t key_hash(const struct analysis *a, const struct flow_key *key)
+{
+    return hash_table((struct bytes){ (const uint8_t *)key, sizeof *key }, ~a->options.seed);
+}
+
+static const struct endpoint *end_of(const struct flow *flow, enum side side)
+{
+    return (side == CLIENT) == flow->low_is_client ? &flow->key.low : &flow->key.high;
+}
+
+/* Runs to facts */
+
+static enum status follow_run(struct connection *c, enum side side, const struct run *run)
+{
+    connection_run(c, side, run);
+    if (!tls_wants(&c->tls, side)) {
+        stream_go_blind(&c->stream[side]);
+        return STATUS_OK;
+    }
+    return tls_add_run(&c->tls, &c->facts, side, *run);
+}
+
+static enum status follow_ready_runs(struct connection *c, enum side side)
+{
+    struct run run;
+    while (stream_next(&c->stream[side], &run)) {
+        enum status status = follow_run(c, side, &run);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status give_up_hole(struct connection *c, enum side side)
+{
+    struct run hole;
+    if (!stream_skip_hole(&c->stream[side], &hole))
+        return STATUS_OK;
+    enum status status = follow_run(c, side, &hole);
+    return status == STATUS_OK ? follow_ready_runs(c, side) : status;
+}
+
+static enum status follow_payload(struct connection *c, enum side side, const struct segment *s)
+{
+    struct piece piece = connection_piece(c, side, s);
+    struct arrival arrival;
+    struct run run;
+    bool has_run;
+    enum status status = stream_add(&c->stream[side], &piece, &arrival, &run, &has_run);
+    if (status != STATUS_OK)
+        return status;
+    connection_arrival(c, side, s, &arrival);
+    if (has_run)
+        status = follow_run(c, side, &run);
+    return status == STATUS_OK ? follow_ready_runs(c, side) : status;
+}
+
+static enum status give_up_lost_holes(struct connection *c, int64_t now_ns)
+{
+    for (enum side side = CLIENT; side <= SERVER; side++)
+        while (connection_hole_is_lost(c, side, now_ns)) {
+            enum status status = give_up_hole(c, side);
+            if (status != STATUS_OK)
+                return status;
+        }
+    return STATUS_OK;
+}
+
+/* Labels */
+
+static enum status set_label(struct connection *c, struct label label)
+{
+    struct facts *f = &c->facts;
+    c->labelled = true;
+    if (label.protocol != NULL &&
+        !facts_set_text(&f->app_protocol, label.protocol, strlen(label.protocol)))
+        return STATUS_NO_MEMORY;
+    if (label.category != NULL &&
+        !facts_set_text(&f->app_category, label.category, strlen(label.category)))
+        return STATUS_NO_MEMORY;
+    return STATUS_OK;
+}
+
+static struct label label_by_name(struct analysis *a, const struct flow *flow)
+{
+    struct connection *c = flow->connection;
+    const char *name = c->facts.server_name;
+    struct bytes server_name = { (const uint8_t *)name, name == NULL ? 0 : strlen(name) };
+    return label_tls(a->options.labeler, &c->label, server_name, end_of(flow, SERVER));
+}
+
+/* TLS is labelled by its ClientHello once that is read; anything else by its first packets. */
+static enum status follow_label(struct analysis *a, struct flow *flow, enum side side,
+                                const struct segment *s)
+{
+    struct connection *c = flow->connection;
+    struct label label;
+    if (a->options.labeler == NULL || c->labelled)
+        return STATUS_OK;
+    if (c->facts.client_hello_seen)
+        return set_label(c, label_by_name(a, flow));
+    if (c->facts.tls)
+        return STATUS_OK; /* the rest of the ClientHello is to come */
+    if (label_packet(a->options.labeler, &c->label, s->ip, s->at_ns, side, false, &label))
+        return set_label(c, label);
+    return STATUS_OK;
+}
+
+static enum status finish_label(struct analysis *a, struct flow *flow)
+{
+    struct connection *c = flow->connection;
+    if (a->options.labeler == NULL || c->labelled)
+        return STATUS_OK;
+    return set_label(c, c->facts.tls ? label_by_name(a, flow)
+                                     : label_finish(a->options.labeler, &c->label));
+}
+
+/* The end of a flow */
+
+static enum flow_end end_kind(const struct flow *flow, const struct facts *f, enum flow_end fallback)
+{
+    bool one_sided = f->packets[CLIENT] == 0 || f->packets[SERVER] == 0;
+    bool fins = f->fin_ns[CLIENT] != 0 && f->fin_ns[SERVER] != 0;
+    bool a_fin = f->fin_ns[CLIENT] != 0 || f->fin_ns[SERVER] != 0;
+    if (fins || (one_sided && a_fin))
+        return ENDED_FIN;
+    return (flow->ends & FLOW_RESET) != 0 ? ENDED_RESET : fallback;
+}
+
+static void fill_identity(const struct flow *flow, struct facts *f)
+{
+    f->client = *end_of(flow, CLIENT);
+    f->server = *end_of(flow, SERVER);
+    f->ip_version = address_is_ipv4(&f->client.address) ? 4 : 6;
+    f->file = flow->file;
+    f->first_packet_no = flow->first_packet_no;
+    f->client_basis = flow->client_basis;
+    f->continues = flow->continues;
+}
+
+/* The facts of a flow that never became a connection. */
+static void fill_half_open(const struct flow *flow, struct facts *f)
+{
+    f->end_ns = flow->last_ns;
+    f->tunnel = flow->tunnel;
+    for (enum side side = CLIENT; side <= SERVER; side++) {
+        f->packets[side] = flow->packets[side];
+        f->ttl[side] = flow->ttl[side];
+    }
+    f->duplicates = flow->copies;
+    f->unanswered[CLIENT] = flow->packets[SERVER] == 0 ? flow->packets[CLIENT] : 0;
+    f->unanswered[SERVER] = flow->opening.syn_ack_count;
+    opening_facts(&flow->opening, flow->first_ns, f);
+}
+
+static enum status stage_facts(struct analysis *a, const struct facts *f, uint64_t *ret_number)
+{
+    a->packed.len = 0;
+    enum status status = facts_pack(f, &a->packed);
+    if (status != STATUS_OK)
+        return status;
+    a->finished++;
+    return stage_add(a->options.stage, (struct bytes){ a->packed.at, a->packed.len }, ret_number);
+}
+
+static enum status finish_half_open(struct analysis *a, const struct flow *flow,
+                                    enum flow_end fallback, uint64_t *ret_number)
+{
+    struct facts f = { 0 };
+    bool has_row = true;
+    fill_half_open(flow, &f);
+    fill_identity(flow, &f);
+    f.ended = (uint8_t)end_kind(flow, &f, fallback);
+    f.reset_ns[CLIENT] = (flow->ends & FLOW_RESET_CLIENT) != 0 ? flow->last_ns : 0;
+    f.reset_ns[SERVER] = (flow->ends & FLOW_RESET_SERVER) != 0 ? flow->last_ns : 0;
+    enum status status = STATUS_OK;
+    if (f.syn_count > 0)
+        status = half_opens_add(a->options.half_opens, &f.server, &f.client.address, f.start_ns,
+                                &has_row);
+    *ret_number = PAST_NOT_STAGED;
+    return status == STATUS_OK && has_row ? stage_facts(a, &f, ret_number) : status;
+}
+
+static enum status finish_connection(struct analysis *a, struct flow *flow, enum flow_end fallback,
+                                     uint64_t *ret_number)
+{
+    struct connection *c = flow->connection;
+    int64_t behind;
+    for (enum side side = CLIENT; side <= SERVER; side++)
+        while (stream_waits(&c->stream[side], &behind)) {
+            enum status status = give_up_hole(c, side);
+            if (status != STATUS_OK)
+                return status;
+        }
+    enum status status = finish_label(a, flow);
+    if (status != STATUS_OK)
+        return status;
+    fill_identity(flow, &c->facts);
+    connection_finish(c, &flow->opening, flow->first_ns);
+    c->facts.ended = (uint8_t)end_kind(flow, &c->facts, fallback);
+    return stage_facts(a, &c->facts, ret_number);
+}
+
+static enum status finish_flow(struct analysis *a, struct flow *flow, enum flow_end fallback)
+{
+    uint64_t number = PAST_NOT_STAGED;
+    enum status status = flow->connection == NULL
+                             ? finish_half_open(a, flow, fallback, &number)
+                             : finish_connection(a, flow, fallback, &number);
+    struct past_flow past = {
+        .key_hash = key_hash(a, &flow->key),
+        .first_ns = flow->first_ns,
+        .last_ns = flow->last_ns,
+        .stage_number = number,
+        .client_isn = flow->opening.isn[CLIENT],
+        .syn_count = flow->opening.syn_count,
+        .kind = flow_is_closed(flow)        ? PAST_CLOSED
+                : flow->connection == NULL ? PAST_HALF_OPEN
+                                           : PAST_IDLE,
+    };
+    if (status == STATUS_OK && fallback != ENDED_CAPTURE_END)
+        status = past_remember(a->past, &past);
+    free_flow(a, flow);
+    return status;
+}
+
+enum status analysis_end(struct analysis *a)
+{
+    for (struct flow *f; (f = flow_nearest_deadline(a->flows)) != NULL;) {
+        enum status status = finish_flow(a, f, ENDED_CAPTURE_END);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* Time passes: silent flows are over, and flows beyond the memory cap must go. */
+static enum status close_old_flows(struct analysis *a)
+{
+    enum status status = STATUS_OK;
+    struct flow *f;
+    while (status == STATUS_OK && (f = flow_next_idle(a->flows, a->now_ns)) != NULL)
+        status = finish_flow(a, f, ENDED_IDLE);
+    size_t used = flow_count(a->flows) * sizeof *f + a->connections * CONNECTION_COST;
+    if (used <= a->options.memory_max)
+        return status;
+    while (status == STATUS_OK && used > a->options.memory_max / 8 * 7 &&
+           (f = flow_nearest_deadline(a->flows)) != NULL) {
+        status = finish_flow(a, f, ENDED_EVICTED);
+        used = flow_count(a->flows) * sizeof *f + a->connections * CONNECTION_COST;
+    }
+    return status;
+}
+
+/* Which flow a segment belongs to */
+
+/* The port that servers use: known ones first, then the lower of a privileged and a high one. */
+static bool is_server_port(uint16_t port)
+{
+    switch (port) {
+    case 853: case 3128: case 5222: case 5269: case 5432: case 3306: case 8000: case 8080:
+    case 8443: case 8883: case 9443:
+        return true;
+    default:
+        return port < 1024;
+    }
+}
+
+/* Decides which end is the client, as far as a flow's first segment tells. */
+static void choose_client(struct flow *flow, const struct segment *s)
+{
+    bool from_low = endpoint_equal(&s->from, &flow->key.low);
+    bool from_is_server = is_server_port(s->from.port), to_is_server = is_server_port(s->to.port);
+    if ((s->flags & TCP_SYN) != 0) {
+        bool is_syn_ack = (s->flags & TCP_ACK) != 0;
+        flow->client_basis = is_syn_ack ? CLIENT_BY_SYN_ACK : CLIENT_BY_SYN;
+        flow->low_is_client = from_low != is_syn_ack;
+    } else if (from_is_server != to_is_server) {
+        flow->client_basis = CLIENT_BY_PORT;
+        flow->low_is_client = from_low != from_is_server;
+    } else {
+        flow->client_basis = CLIENT_BY_ORDER;
+        flow->low_is_client = from_low;
+    }
+}
+
+static enum side side_of(const struct flow *flow, const struct segment *s)
+{
+    return endpoint_equal(&s->from, &flow->key.low) == flow->low_is_client ? CLIENT : SERVER;
+}
+
+/* Takes over what is remembered of a flow with that key; may say that the segment comes too late. */
+static enum status take_past(struct analysis *a, struct flow *flow, const struct segment *s)
+{
+    const struct past_flow *past = past_find(a->past, key_hash(a, &flow->key));
+    if (past == NULL)
+        return STATUS_OK;
+    bool is_syn = (s->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+    bool same_syn = is_syn && past->kind == PAST_HALF_OPEN && past->client_isn == s->seq &&
+                    s->at_ns - past->last_ns <= PAST_HALF_OPEN_NS;
+    if (same_syn) {
+        flow->first_ns = past->first_ns;
+        flow->opening = (struct opening){ .syn_first_ns = past->first_ns,
+                                          .syn_last_ns = past->last_ns,
+                                          .syn_count = past->syn_count,
+                                          .isn = { past->client_isn },
+                                          .isn_known = { true } };
+        half_opens_remove(a->options.half_opens, end_of(flow, SERVER), past->first_ns);
+        if (past->stage_number != PAST_NOT_STAGED)
+            return stage_cancel(a->options.stage, past->stage_number);
+    } else if (past->kind == PAST_IDLE && (s->flags & TCP_SYN) == 0) {
+        flow->continues = true;
+    }
+    return STATUS_OK;
+}
+
+/* Whether a segment without SYN only trails behind a connection that has its row already. */
+static bool trails_closed(const struct analysis *a, const struct flow_key *key,
+                          const struct segment *s)
+{
+    if ((s->flags & TCP_SYN) != 0)
+        return false;
+    const struct past_flow *past = past_find(a->past, key_hash(a, key));
+    return past != NULL && past->kind == PAST_CLOSED && s->at_ns - past->last_ns <= CLOSED_IDLE_NS;
+}
+
+/* A SYN on a flow that is there: a repetition, or the first packet of another connection. */
+static bool syn_opens_another(const struct flow *flow, const struct segment *s)
+{
+    enum { SAME_WINDOW = 65536 };
+    if (side_of(flow, s) == SERVER)
+        return flow_is_closed(flow) || flow->client_basis > CLIENT_BY_SYN_ACK;
+    if (flow->opening.isn_known[CLIENT])
+        return flow->opening.isn[CLIENT] != s->seq;
+    if (flow->connection == NULL || !flow->connection->stream[CLIENT].has_base)
+        return false;
+    int64_t offset = stream_offset(&flow->connection->stream[CLIENT], s->seq + 1);
+    return offset != 0 && (flow_is_closed(flow) || offset < 0 ||
+                           offset > flow->connection->stream[CLIENT].next_offset + SAME_WINDOW);
+}
+
+/* Finds or makes the flow of a segment; *ret_flow stays NULL when the segment has none. */
+static enum status find_flow(struct analysis *a, const struct segment *s, struct flow **ret_flow)
+{
+    *ret_flow = NULL;
+    struct flow_key key = flow_key_of(s);
+    struct flow *flow = flow_find(a->flows, &key);
+    if (flow != NULL) {
+        bool silent = s->at_ns - flow->last_ns > flow_idle_limit(flow);
+        bool is_syn = (s->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+        if (!silent && !(is_syn && syn_opens_another(flow, s))) {
+            *ret_flow = flow;
+            return STATUS_OK;
+        }
+        enum status status = finish_flow(a, flow, ENDED_IDLE);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (trails_closed(a, &key, s))
+        return drop(a, DROP_TCP_AFTER_END);
+    flow = flow_add(a->flows, &key, s->at_ns);
+    if (flow == NULL)
+        return STATUS_NO_MEMORY;
+    flow->file = a->file;
+    flow->first_packet_no = s->packet_no;
+    choose_client(flow, s);
+    *ret_flow = flow;
+    return take_past(a, flow, s);
+}
+
+/* Segments of a flow */
+
+static enum status open_connection(struct analysis *a, struct flow *flow)
+{
+    struct connection *c = connection_open(&flow->opening);
+    if (c == NULL)
+        return STATUS_NO_MEMORY;
+    a->connections++;
+    flow->connection = c;
+    struct facts *f = &c->facts;
+    f->end_ns = flow->last_ns;
+    f->tunnel = flow->tunnel;
+    f->syn_seen = flow->opening.syn_count > 0;
+    f->client_basis = flow->client_basis;
+    f->duplicates = flow->copies;
+    for (enum side side = CLIENT; side <= SERVER; side++) {
+        f->packets[side] = flow->packets[side];
+        f->ttl[side] = flow->ttl[side];
+    }
+    return STATUS_OK;
+}
+
+/* Notes a SYN or SYN/ACK in the opening. False when it is a copy or no part of the flow. */
+static bool follow_syn(struct flow *flow, enum side side, const struct segment *s)
+{
+    bool is_syn_ack = (s->flags & TCP_ACK) != 0;
+    if (side != (is_syn_ack ? SERVER : CLIENT))
+        return false;
+    enum opening_note note = is_syn_ack ? opening_syn_ack(&flow->opening, s)
+                                        : opening_syn(&flow->opening, s);
+    if (note == OPENING_COPY)
+        flow->copies++;
+    if (note != OPENING_NEW)
+        return false;
+    if (!is_syn_ack)
+        flow->client_basis = CLIENT_BY_SYN;
+    else if (flow->client_basis > CLIENT_BY_SYN_ACK)
+        flow->client_basis = CLIENT_BY_SYN_ACK;
+    if (flow->connection != NULL) {
+        connection_set_bases(flow->connection, &flow->opening);
+        flow->connection->facts.syn_seen = flow->opening.syn_count > 0;
+        flow->connection->facts.client_basis = flow->client_basis;
+    }
+    return true;
+}
+
+static void follow_ack_of_syn_ack(struct flow *flow, const struct segment *s)
+{
+    struct facts *f = &flow->connection->facts;
+    bool ambiguous;
+    if (flow->opening.syn_ack_count > 0 && f->client_after_syn_ack_ns == 0)
+        f->client_after_syn_ack_ns = s->at_ns;
+    if (f->ack_ns != 0 || (s->flags & TCP_ACK) == 0 ||
+        !opening_acknowledged(&flow->opening, s, &ambiguous))
+        return;
+    f->ack_ns = s->at_ns;
+    f->ack_is_pure = s->payload_len == 0 && (s->flags & (TCP_FIN | TCP_RST)) == 0;
+    f->syn_ack_answered_ns = flow->opening.syn_ack_last_ns;
+    f->ack_rtt_ambiguous = ambiguous;
+}
+
+static void note_end(struct analysis *a, struct flow *flow, enum side side, const struct segment *s)
+{
+    bool was_closed = flow_is_closed(flow);
+    if ((s->flags & TCP_FIN) != 0)
+        flow->ends |= side == CLIENT ? FLOW_FIN_CLIENT : FLOW_FIN_SERVER;
+    if ((s->flags & TCP_RST) != 0)
+        flow->ends |= side == CLIENT ? FLOW_RESET_CLIENT : FLOW_RESET_SERVER;
+    if (flow_is_closed(flow) && !was_closed)
+        flow_hurry(a->flows, flow);
+}
+
+/* A segment of a connection: its amounts, payload, acknowledgment and end. */
+static enum status follow_connection(struct analysis *a, struct flow *flow, enum side side,
+                                     const struct segment *s)
+{
+    struct connection *c = flow->connection;
+    bool is_syn = (s->flags & TCP_SYN) != 0;
+    if (!is_syn && connection_is_copy(c, side, s)) {
+        c->facts.duplicates++;
+        return STATUS_OK;
+    }
+    if ((s->flags & TCP_RST) != 0 && !connection_reset_plausible(c, side, s))
+        return drop(a, DROP_RESET_OUT_OF_WINDOW);
+    connection_count(c, side, s);
+    note_end(a, flow, side, s);
+    if (side == CLIENT && !is_syn)
+        follow_ack_of_syn_ack(flow, s);
+    enum status status = STATUS_OK;
+    if (s->payload_len > 0 && (s->flags & TCP_RST) == 0) {
+        flow->payload_seen[side] = true;
+        status = follow_payload(c, side, s);
+    }
+    if (!is_syn)
+        connection_acknowledge(c, side, s);
+    if (status == STATUS_OK)
+        status = give_up_lost_holes(c, a->now_ns);
+    if (status == STATUS_OK && s->payload_len > 0)
+        status = follow_label(a, flow, side, s);
+    return status;
+}
+
+static void count_half_open(struct analysis *a, struct flow *flow, enum side side,
+                            const struct segment *s)
+{
+    flow->packets[side]++;
+    flow->tunnel |= s->tunnel;
+    if (flow->ttl[side] == 0)
+        flow->ttl[side] = s->ttl;
+    note_end(a, flow, side, s);
+}
+
+static enum status follow_segment(struct analysis *a, struct flow *flow, const struct segment *s)
+{
+    enum side side = side_of(flow, s);
+    bool is_syn = (s->flags & TCP_SYN) != 0;
+    bool is_reset = (s->flags & TCP_RST) != 0;
+    int64_t previous_ns = flow->last_ns;
+    if (is_syn && !follow_syn(flow, side, s))
+        return STATUS_OK;
+    if (s->at_ns > flow->last_ns)
+        flow->last_ns = s->at_ns;
+    if (flow->connection == NULL && s->payload_len == 0 && (is_syn || is_reset)) {
+        count_half_open(a, flow, side, s);
+        return STATUS_OK;
+    }
+    if (flow->connection == NULL) {
+        enum status status = open_connection(a, flow);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (previous_ns - s->at_ns >= NS_PER_SECOND)
+        flow->connection->facts.clock_step = 1;
+    return follow_connection(a, flow, side, s);
+}
+
+enum status analysis_frame(struct analysis *a, const struct frame *frame)
+{
+    struct segment s;
+    enum drop reason = packet_decode(frame, &s);
+    if (reason != DROP_NONE)
+        return drop(a, reason);
+    if (s.at_ns > a->now_ns)
+        a->now_ns = s.at_ns;
+    struct flow *flow;
+    enum status status = close_old_flows(a);
+    if (status == STATUS_OK)
+        status = find_flow(a, &s, &flow);
+    if (status != STATUS_OK || flow == NULL)
+        return status;
+    return follow_segment(a, flow, &s);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ANALYZE_H
+#define ANALYZE_H
+/*
+ * The main path, for the frames of one capture point in order of time: frame to segment to flow and
+ * side to byte run to record to message to facts, which go to the stage when their flow is over.
+ */
+#include "drop.h"
+#include "frame.h"
+#include "half_open.h"
+#include "label.h"
+#include "stage.h"
+
+struct analysis;
+
+struct analysis_options {
+    struct stage *stage;          /* where packed facts go; not owned */
+    struct labeler *labeler;      /* not owned; NULL = no labels */
+    struct half_opens *half_opens; /* not owned */
+    size_t memory_max;            /* bytes of live flows; the ones nearest to their idle limit are
+                                     closed as evicted when it is reached */
+    uint64_t seed;                /* of the flow table */
+};
+
+MUST_USE enum status analysis_open(const struct analysis_options *options,
+                                   struct analysis **ret_analysis);
+void analysis_close(struct analysis *a);
+
+/* The frames that follow are of that file of the run. */
+void analysis_begin_file(struct analysis *a, uint32_t file);
+
+/* Takes a frame. STATUS_OK whatever is in it; STATUS_NO_MEMORY, STATUS_IO of the stage. */
+MUST_USE enum status analysis_frame(struct analysis *a, const struct frame *frame);
+
+/* Ends all live flows: the captures of this point are over. */
+MUST_USE enum status analysis_end(struct analysis *a);
+
+/* What was not used of the current file, by reason. */
+const struct drop_counts *analysis_drops(const struct analysis *a);
+
+/* Flows finished so far, and live ones, for progress. */
+uint64_t analysis_flows(const struct analysis *a);
+
+#endif

@@ -14,24 +14,34 @@ enum basis { BASIS_NONE, BASIS_WEAK, BASIS_STRONG, BASIS_PROTOCOL, BASIS_KEYLOG 
 
 enum kind { KIND_NONE, KIND_UNKNOWN, KIND_FULL, KIND_RESUMED, KIND_0RTT };
 
-enum outcome { OUTCOME_UNSEEN, OUTCOME_COMPLETED, OUTCOME_FAILED, OUTCOME_ABANDONED,
-               OUTCOME_UNUSED };
+enum outcome {
+    OUTCOME_UNSEEN,
+    OUTCOME_COMPLETED,
+    OUTCOME_FAILED,
+    OUTCOME_ABANDONED,
+    OUTCOME_UNUSED
+};
 
 enum resumed_by { RESUMED_BY_NOTHING, RESUMED_BY_SESSION_ID, RESUMED_BY_TICKET, RESUMED_BY_PSK };
 
-enum early_data { EARLY_NO_HELLO, EARLY_NOT_OFFERED, EARLY_ACCEPTED, EARLY_REJECTED,
-                  EARLY_UNKNOWN };
+enum early_data {
+    EARLY_NO_HELLO,
+    EARLY_NOT_OFFERED,
+    EARLY_ACCEPTED,
+    EARLY_REJECTED,
+    EARLY_UNKNOWN
+};
 
 enum tri { TRI_UNKNOWN, TRI_NO, TRI_YES };
 
 /* What one record is taken for; for `show` and for the tests. */
 enum role {
-    ROLE_UNKNOWN,       /* encrypted, nothing said */
-    ROLE_CLEAR,         /* clear handshake message(s): facts' first_message names it */
+    ROLE_UNKNOWN, /* encrypted, nothing said */
+    ROLE_CLEAR,   /* clear handshake message(s): facts' first_message names it */
     ROLE_CHANGE_CIPHER_SPEC,
     ROLE_ALERT,
     ROLE_ENCRYPTED_EXTENSIONS,
-    ROLE_FLIGHT,        /* one record that holds several messages of the server's flight */
+    ROLE_FLIGHT, /* one record that holds several messages of the server's flight */
     ROLE_CERTIFICATE,
     ROLE_CERTIFICATE_VERIFY,
     ROLE_CERTIFICATE_REQUEST,
@@ -40,12 +50,12 @@ enum role {
     ROLE_END_OF_EARLY_DATA,
     ROLE_TICKET,
     ROLE_KEY_UPDATE,
-    ROLE_SETTINGS,      /* HTTP/2 frames that are no response */
+    ROLE_SETTINGS, /* HTTP/2 frames that are no response */
     ROLE_REQUEST,
     ROLE_RESPONSE,
     ROLE_BEFORE_REQUEST, /* server data that cannot answer: sent before it had the request */
     ROLE_APPLICATION_DATA,
-    ROLE_CANDIDATE,     /* may be the response, not excluded for certain */
+    ROLE_CANDIDATE, /* may be the response, not excluded for certain */
     ROLE_HOLE,
     ROLE_CUT,
     ROLE_COUNT
@@ -57,12 +67,12 @@ struct verdict {
     const char *handshake_reason; /* one word or few joined by '_'; static text; never NULL */
 
     enum outcome outcome;
-    const char *failure;          /* alert name, "reset", "timeout", "refused", ...; NULL */
+    const char *failure; /* alert name, "reset", "timeout", "refused", ...; NULL */
     enum resumed_by resumed_by;
     enum early_data early_data;
     enum basis early_data_basis;
     const char *early_data_reason;
-    int64_t early_data_bytes;     /* plaintext bytes; -1 = not known or not offered */
+    int64_t early_data_bytes; /* plaintext bytes; -1 = not known or not offered */
     enum tri answered_early;
     bool resumption_offered;
     enum tri false_start, client_certificate;
@@ -76,13 +86,13 @@ struct verdict {
     int64_t client_finished_ns, handshake_done_ns;
     int64_t first_client_data_ns, request_ns, first_server_data_ns;
     int64_t response_ns, response_low_ns, response_high_ns, response_last_ns;
-    int64_t response_felt_ns;     /* response_ns, or when the client acknowledged it where its first
-                                     byte had been sent again before that */
-    int64_t server_flight_bytes;  /* ServerHello to Finished, record headers included; -1 */
-    int expected_round_trips;     /* 0 = cannot be said */
-    int flight_stalls;            /* round trips lost inside the server's flight; -1 unknown */
+    int64_t response_felt_ns;    /* response_ns, or when the client acknowledged it where its first
+                                    byte had been sent again before that */
+    int64_t server_flight_bytes; /* ServerHello to Finished, record headers included; -1 */
+    int expected_round_trips;    /* 0 = cannot be said */
+    int flight_stalls;           /* round trips lost inside the server's flight; -1 unknown */
 
-    uint8_t role[RECORDS_MAX];    /* enum role of facts.records[i] */
+    uint8_t role[RECORDS_MAX]; /* enum role of facts.records[i] */
 };
 
 /* Judges one flow. profile may be NULL (nothing known of the server). */

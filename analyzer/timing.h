@@ -25,9 +25,9 @@ struct timing {
     int64_t response_ns, perceived_ns;
     int64_t connect_ns, hello_wait_ns, tls_ns, request_wait_ns, server_wait_ns; /* all or none */
     int64_t server_think_ns;
-    int64_t loss_wait_ns;  /* waiting for retransmissions before the response; 0 = none */
+    int64_t loss_wait_ns; /* waiting for retransmissions before the response; 0 = none */
     uint32_t client_retransmits_before_response, server_retransmits_before_response;
-    double round_trips;    /* perceived_ns / rtt_ns; negative = not known */
+    double round_trips; /* perceived_ns / rtt_ns; negative = not known */
 };
 
 /* Path of one flow by its own evidence: ACK basis, else data basis. neighbour_rtt_ns is the least

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The request, and the first record of the server that answers it. DESIGN.md, section 7.
+ *
+ *   client                        server
+ *   Finished          ------>
+ *   request     [---q ------>
+ *                     <------     ticket      acknowledges less than q: cannot answer, for certain
+ *                     <------     ticket      acknowledges q, has a ticket's length: taken for one
+ *                     <------     SETTINGS    HTTP/2 without HEADERS
+ *                     <------     RESPONSE    what is left first
+ *
+ * The records that cannot be excluded for certain are the candidates; walking over them in stream
+ * order, each is taken for a ticket, for HTTP/2 frames that are no answer, or for the response. The
+ * first candidate is the lower bound, and the response, or where the walk was unsure the first
+ * candidate behind it that differs from it, the upper one.
+ *
+ * Undecidable: a single ticket of a server nothing is known of, before a response that could be
+ * one; padded records; holes where the response may have been. The walk then goes the way that is
+ * right for the widespread stacks, and says weak.
+ */
+#include "http2.h"
+#include "ticket.h"
+#include "trial.h"
+
+enum { HTTP2_RECORDS_LOOKED_AT = 6 };
+
+/* Longer than a server needs to hand out a ticket, shorter than most waits for a backend. */
+static const int64_t PROMPT_NS = 25 * 1000000;
+
+/* Two records of one burst of the client. */
+static const int64_t BURST_NS = 5 * 1000000;
+
+/* ---- HTTP/2 or not ---- */
+
+static bool offers_http2(const struct facts *f)
+{
+    const char *list = f->alpn_offered;
+    while (list != NULL && *list != '\0') {
+        if (strncmp(list, "h2", 2) == 0 && (list[2] == ',' || list[2] == '\0'))
+            return true;
+        list = strchr(list, ',');
+        list = list == NULL ? NULL : list + 1;
+    }
+    return false;
+}
+
+static int next_data(const struct series *s, int from)
+{
+    return series_find(s, from, RECORD_APPLICATION_DATA);
+}
+
+/*
+ * ALPN in a separate EncryptedExtensions: an empty one has 6 bytes, h2 adds 9 and http/1.1 15, the
+ * acknowledgment of server_name and that of early_data 4 each (RFC 7301 3.1, RFC 6066 3).
+ */
+static int http2_by_extensions(const struct trial *t, bool early_accepted)
+{
+    enum { EMPTY = 6, EXTENSION = 4, H2 = 9, HTTP_1_1 = 15 };
+    if (!t->is_tls13 || t->h.shape != FLIGHT_SEPARATE || t->h.server_padding != PADDING_NONE)
+        return 0;
+    int64_t len = (int64_t)series_at(&t->server, t->h.server_flight)->len - t->overhead - EMPTY;
+    len -= early_accepted ? EXTENSION : 0;
+    if (len == H2 || len == H2 + EXTENSION)
+        return 2;
+    return len == HTTP_1_1 || len == HTTP_1_1 + EXTENSION ? -2 : 0;
+}
+
+static int http2_by_client(const struct trial *t, int first)
+{
+    const struct record *preface = series_at(&t->client, first);
+    int next = next_data(&t->client, first + 1);
+    int signs = 0;
+    if (http2_is_preface(preface->len, t->overhead)) {
+        signs++;
+        if (next != -1 && series_at(&t->client, next)->at_ns - preface->at_ns <= BURST_NS)
+            signs++;
+    }
+    for (int looked = 0; next != -1 && looked < HTTP2_RECORDS_LOOKED_AT; looked++) {
+        if (http2_is_settings_ack(series_at(&t->client, next)->len, t->overhead))
+            return signs + 2;
+        next = next_data(&t->client, next + 1);
+    }
+    return signs;
+}
+
+/* Whether HTTP/2 was chosen; in TLS 1.3 the choice is encrypted, and signs are counted. */
+static enum tri speaks_http2(const struct trial *t, const struct verdict *v, int first)
+{
+    const struct facts *f = t->f;
+    if (f->alpn != NULL)
+        return strcmp(f->alpn, "h2") == 0 ? TRI_YES : TRI_NO;
+    if (!t->is_tls13 || t->overhead == 0 || (!offers_http2(f) && f->client_hello_complete))
+        return TRI_NO;
+    int signs = http2_by_extensions(t, v->early_data == EARLY_ACCEPTED) + http2_by_client(t, first);
+    if (signs >= 2)
+        return TRI_YES;
+    return signs <= 0 ? TRI_NO : TRI_UNKNOWN;
+}
+
+/* ---- the request ---- */
+
+/* The first application record of the client that the response can answer; NOWHERE without. */
+static int first_client_data(const struct trial *t, const struct verdict *v)
+{
+    if (!t->is_tls13) {
+        int finished = 0;
+        while (finished < t->client.count && t->client.index[finished] != v->client_finished)
+            finished++;
+        return v->client_finished < 0 ? NOWHERE : next_data(&t->client, finished + 1);
+    }
+    if (v->early_data == EARLY_ACCEPTED && t->h.early_first != NOWHERE)
+        return t->h.early_first;
+    return t->h.client_data;
+}
+
+static bool is_early(const struct trial *t, int place)
+{
+    return t->is_tls13 && t->h.client_finished != NOWHERE && place < t->h.client_finished;
+}
+
+/* HTTP/2: behind the preface, the first record that is more than frames without HEADERS. */
+static int http2_request(const struct trial *t, int first)
+{
+    if (!http2_is_preface(series_at(&t->client, first)->len, t->overhead))
+        return first;
+    for (int place = first + 1; (place = next_data(&t->client, place)) != -1; place++) {
+        uint32_t len = series_at(&t->client, place)->len;
+        bool is_handshake = is_early(t, first) &&
+                            (place == t->h.end_of_early_data || place == t->h.client_finished);
+        bool is_alert = t->is_tls13 && tls13_is_final_alert(&t->h, CLIENT, place);
+        if (!is_handshake && !is_alert && !http2_is_control(len, t->overhead))
+            return place;
+    }
+    return NOWHERE;
+}
+
+static void find_request(struct trial *t, struct verdict *v)
+{
+    int first = first_client_data(t, v);
+    if (t->is_tls13 && t->h.early_first != NOWHERE)
+        v->first_client_data_ns = series_at(&t->client, t->h.early_first)->at_ns;
+    else if (first != NOWHERE)
+        v->first_client_data_ns = series_at(&t->client, first)->at_ns;
+    if (first == NOWHERE)
+        return;
+    t->http2 = speaks_http2(t, v, first);
+    t->request = t->http2 == TRI_YES ? http2_request(t, first) : first;
+    if (t->request == NOWHERE)
+        return;
+    t->request_end = record_end(series_at(&t->client, t->request));
+    v->request = trial_index(&t->client, t->request);
+    for (int place = t->request + 1; place < t->client.count; place++)
+        if (v->role[t->client.index[place]] == ROLE_UNKNOWN)
+            trial_role(v, &t->client, place, ROLE_APPLICATION_DATA);
+    for (int place = first; place < t->request; place++)
+        trial_role(v, &t->client, place, ROLE_SETTINGS);
+    trial_role(v, &t->client, t->request, ROLE_REQUEST);
+}
+
+/* ---- the response ---- */
+
+struct search {
+    const struct trial *t;
+    int candidate[RECORDS_MAX]; /* places in the server's series, in order */
+    int count;
+    uint32_t ticket_len; /* of a record taken for a ticket; 0 = none yet */
+    bool settings_seen;  /* the server's first HTTP/2 record was passed */
+    bool ticket_before;  /* a ticket came before the request */
+    int tickets;         /* how many candidates were taken for tickets */
+};
+
+static const struct record *candidate_at(const struct search *s, int i)
+{
+    return series_at(&s->t->server, s->candidate[i]);
+}
+
+/*
+ * Whether a record of the server cannot answer: it acknowledges less than the request or, without
+ * an acknowledgment, passed the capture point before the request did.
+ */
+static bool is_before_request(const struct trial *t, const struct record *r)
+{
+    switch (record_sent(r, t->request_end)) {
+    case SENT_BEFORE:
+        return true;
+    case SENT_AFTER:
+        return false;
+    case SENT_UNKNOWN:
+        break;
+    }
+    return r->at_ns < series_at(&t->client, t->request)->at_ns;
+}
+
+static int first_place_behind_handshake(const struct trial *t, const struct verdict *v)
+{
+    if (t->is_tls13)
+        return t->h.server_finished == NOWHERE ? 0 : t->h.server_finished + 1;
+    for (int place = 0; place < t->server.count; place++)
+        if (t->server.index[place] == v->server_finished)
+            return place + 1;
+    return 0;
+}
+
+static bool is_final_alert(const struct trial *t, int place)
+{
+    return t->is_tls13 && tls13_is_final_alert(&t->h, SERVER, place);
+}
+
+static bool ticket_fits_identity(const struct trial *t, uint32_t len, enum ticket_fit at_least)
+{
+    const struct facts *f = t->f;
+    if (!f->psk_offered || f->ech)
+        return false;
+    return ticket_fits(len, t->overhead, f->psk_identity_len) >= at_least;
+}
+
+/* A second ticket is as long as the first, but for one cipher block (OpenSSL). */
+static bool is_like_ticket(uint32_t ticket_len, uint32_t len)
+{
+    enum { CIPHER_BLOCK = 16 };
+    return ticket_len != 0 && (len == ticket_len || len == ticket_len + CIPHER_BLOCK ||
+                               len + CIPHER_BLOCK == ticket_len);
+}
+
+static bool is_known_ticket(const struct search *s, uint32_t len)
+{
+    const struct trial *t = s->t;
+    return profile_knows_ticket(t->profile, len, t->overhead, t->f->start_ns) ||
+           ticket_fits_identity(t, len, TICKET_FITS_EXACT);
+}
+
+/* What was sent behind Finished before the request: tickets, SETTINGS, a greeting. */
+static void note_before_request(struct search *s, struct verdict *v, int place)
+{
+    const struct trial *t = s->t;
+    uint32_t len = series_at(&t->server, place)->len;
+    enum role role = ROLE_BEFORE_REQUEST;
+    if (t->is_tls13 && ticket_is_possible(len, t->overhead) &&
+        (is_known_ticket(s, len) || is_like_ticket(s->ticket_len, len) ||
+         (s->ticket_len == 0 && !s->settings_seen && v->first_server_data_ns == 0 &&
+          t->http2 != TRI_YES))) {
+        role = ROLE_TICKET;
+        s->ticket_before = true;
+        s->ticket_len = len;
+    } else if (t->http2 == TRI_YES && http2_is_settings(len, t->overhead)) {
+        role = ROLE_SETTINGS;
+        s->settings_seen = true;
+    }
+    trial_role(v, &t->server, place, role);
+    if (role != ROLE_TICKET && v->first_server_data_ns == 0)
+        v->first_server_data_ns = series_at(&t->server, place)->at_ns;
+}
+
+static void collect(struct search *s, struct verdict *v)
+{
+    const struct trial *t = s->t;
+    for (int place = first_place_behind_handshake(t, v); place < t->server.count; place++) {
+        const struct record *r = series_at(&t->server, place);
+        if (r->type != RECORD_APPLICATION_DATA && !record_is_gap(r))
+            continue;
+        if (is_final_alert(t, place)) {
+            trial_role(v, &t->server, place, ROLE_ALERT);
+            continue;
+        }
+        if (!is_before_request(t, r))
+            s->candidate[s->count++] = place;
+        else if (!record_is_gap(r))
+            note_before_request(s, v, place);
+    }
+}
+
+/* End of the client's next application record behind the request; INT64_MAX without. */
+static int64_t next_request_end(const struct trial *t)
+{
+    int place = t->request;
+    while ((place = next_data(&t->client, place + 1)) != -1) {
+        bool is_handshake = is_early(t, t->request) && place <= t->h.client_finished;
+        if (!is_handshake && !is_early(t, place))
+            return record_end(series_at(&t->client, place));
+    }
+    return INT64_MAX;
+}
+
+/*
+ * Several equal records right behind Finished are tickets: OpenSSL and GnuTLS send two in full
+ * handshakes. Equal answers to several requests are not: they acknowledge the next request.
+ */
+static bool begins_ticket_run(const struct search *s, int i)
+{
+    if (i + 1 >= s->count || s->tickets > 0)
+        return false;
+    const struct record *a = candidate_at(s, i), *b = candidate_at(s, i + 1);
+    uint32_t b_len = b->type == RECORD_CUT && b->len > 5 ? b->len - 5 : b->len;
+    if (!ticket_is_possible(a->len, s->t->overhead) || !is_like_ticket(a->len, b_len))
+        return false;
+    return record_sent(b, next_request_end(s->t)) != SENT_AFTER;
+}
+
+/* Whether the record came as soon as the server can have had the client's Finished. */
+static bool is_prompt(const struct trial *t, const struct record *r)
+{
+    const struct facts *f = t->f;
+    if (t->h.client_finished == NOWHERE || f->syn_ack_ns == 0 || f->syn_answered_ns == 0)
+        return true;
+    int64_t round_trip = f->syn_ack_ns - f->syn_answered_ns;
+    int64_t waited = r->at_ns - series_at(&t->client, t->h.client_finished)->at_ns;
+    return waited - round_trip < PROMPT_NS + round_trip / 2;
+}
+
+/*
+ * First contact, full handshake, one record before others: a ticket where the stack is of the kind
+ * that sends one (one-record flights: NSS, JDK, BoringSSL, rustls), or where its length is usual.
+ */
+static bool is_lone_ticket(const struct search *s, int i)
+{
+    const struct trial *t = s->t;
+    const struct record *r = candidate_at(s, i);
+    if (i + 1 >= s->count || s->tickets > 0 || s->ticket_before || t->f->psk_selected ||
+        !ticket_is_possible(r->len, t->overhead) || !is_prompt(t, r))
+        return false;
+    const struct record *next = candidate_at(s, i + 1);
+    if (record_sent(next, next_request_end(t)) == SENT_AFTER)
+        return false;
+    return t->h.shape == FLIGHT_ONE || ticket_is_usual(r->len, t->overhead);
+}
+
+enum taken_for { TAKEN_RESPONSE, TAKEN_TICKET, TAKEN_CONTROL, TAKEN_KEY_UPDATE, TAKEN_GAP };
+
+/* What a candidate is taken for; lowers *basis when the sign can mislead. */
+static enum taken_for take(const struct search *s, int i, enum basis *basis)
+{
+    const struct trial *t = s->t;
+    const struct record *r = candidate_at(s, i);
+    bool is_last = i + 1 >= s->count;
+    if (record_is_gap(r))
+        return TAKEN_GAP;
+    if (t->http2 == TRI_YES && t->overhead != 0) {
+        if (!s->settings_seen && http2_is_settings(r->len, t->overhead))
+            return TAKEN_CONTROL;
+        if (s->settings_seen && http2_is_control(r->len, t->overhead))
+            return TAKEN_CONTROL;
+    }
+    if (!t->is_tls13)
+        return TAKEN_RESPONSE;
+    if (r->len == t->h.len.key_update && !is_last) {
+        *basis = BASIS_WEAK;
+        return TAKEN_KEY_UPDATE;
+    }
+    if (!ticket_is_possible(r->len, t->overhead))
+        return TAKEN_RESPONSE;
+    if (is_known_ticket(s, r->len) || (s->ticket_len != 0 && r->len == s->ticket_len))
+        return TAKEN_TICKET;
+    if (begins_ticket_run(s, i) || (is_like_ticket(s->ticket_len, r->len) && !is_last))
+        return TAKEN_TICKET;
+    if (!is_last && (ticket_fits_identity(t, r->len, TICKET_FITS_NEAR) || is_lone_ticket(s, i))) {
+        *basis = BASIS_WEAK;
+        return TAKEN_TICKET;
+    }
+    return TAKEN_RESPONSE;
+}
+
+/* Whether enough is known of this server's tickets to say that a record is none. */
+static bool tickets_are_known(const struct search *s, uint32_t len)
+{
+    const struct trial *t = s->t;
+    if (!t->is_tls13 || !ticket_is_possible(len, t->overhead))
+        return true;
+    if (s->tickets > 0 || s->ticket_before || profile_knows_tickets(t->profile))
+        return true;
+    return t->f->psk_selected && !t->f->ech;
+}
+
+static void set_response(const struct search *s, struct verdict *v, int i, enum basis basis,
+                         const char *reason)
+{
+    const struct trial *t = s->t;
+    int index = trial_index(&t->server, s->candidate[i]);
+    v->response = index;
+    v->response_basis = basis;
+    v->response_reason = reason;
+    trial_role(v, &t->server, s->candidate[i], ROLE_RESPONSE);
+    v->response_high = index;
+    for (int k = i + 1; basis == BASIS_WEAK && k < s->count; k++) {
+        if (candidate_at(s, k)->len == candidate_at(s, i)->len)
+            continue;
+        v->response_high = trial_index(&t->server, s->candidate[k]);
+        trial_role(v, &t->server, s->candidate[k], ROLE_CANDIDATE);
+        break;
+    }
+    for (int k = i + 1; k < s->count; k++)
+        if (v->role[trial_index(&t->server, s->candidate[k])] == ROLE_UNKNOWN)
+            trial_role(v, &t->server, s->candidate[k], ROLE_APPLICATION_DATA);
+}
+
+static void set_no_response(const struct search *s, struct verdict *v, bool may_be_there,
+                            const char *reason)
+{
+    v->response_reason = reason;
+    if (!may_be_there || s->count == 0) {
+        v->response_low = -1;
+        return;
+    }
+    v->response_high = trial_index(&s->t->server, s->candidate[s->count - 1]);
+}
+
+static const char *response_reason(const struct search *s, enum basis basis, bool behind_gap)
+{
+    if (behind_gap)
+        return "behind_lost_bytes";
+    if (s->t->h.server_padding == PADDING_BLOCK)
+        return "padded";
+    if (basis == BASIS_WEAK)
+        return "tickets_unknown";
+    return s->tickets > 0 ? "behind_tickets" : "first_behind_request";
+}
+
+/* The walk over the candidates. */
+static void choose(struct search *s, struct verdict *v)
+{
+    const struct trial *t = s->t;
+    enum basis basis = t->is_tls13 ? BASIS_STRONG : BASIS_PROTOCOL;
+    bool behind_gap = false;
+    if (t->is_tls13 && t->h.server_padding == PADDING_BLOCK)
+        basis = BASIS_WEAK;
+    for (int i = 0; i < s->count; i++) {
+        const struct record *r = candidate_at(s, i);
+        int place = s->candidate[i];
+        switch (take(s, i, &basis)) {
+        case TAKEN_GAP:
+            basis = BASIS_WEAK;
+            behind_gap = true;
+            continue;
+        case TAKEN_TICKET:
+            s->ticket_len = r->len;
+            s->tickets++;
+            trial_role(v, &t->server, place, ROLE_TICKET);
+            continue;
+        case TAKEN_CONTROL:
+            s->settings_seen = true;
+            trial_role(v, &t->server, place, ROLE_SETTINGS);
+            break;
+        case TAKEN_KEY_UPDATE:
+            trial_role(v, &t->server, place, ROLE_KEY_UPDATE);
+            continue;
+        case TAKEN_RESPONSE:
+            if (!tickets_are_known(s, r->len))
+                basis = BASIS_WEAK;
+            set_response(s, v, i, basis, response_reason(s, basis, behind_gap));
+            break;
+        }
+        if (v->first_server_data_ns == 0)
+            v->first_server_data_ns = r->at_ns;
+        if (v->response >= 0)
+            return;
+    }
+    set_no_response(s, v, basis == BASIS_WEAK, s->count == 0 ? "no_response" : "only_tickets");
+}
+
+static void find_response(struct trial *t, struct verdict *v)
+{
+    struct search s = { .t = t };
+    collect(&s, v);
+    v->response_low = s.count == 0 ? -1 : trial_index(&t->server, s.candidate[0]);
+    choose(&s, v);
+    if (v->response < 0 || v->early_data != EARLY_ACCEPTED || v->client_finished < 0)
+        return;
+    const struct record *finished = &t->f->records[v->client_finished];
+    switch (record_sent(&t->f->records[v->response], record_end(finished))) {
+    case SENT_BEFORE:
+        v->answered_early = TRI_YES;
+        break;
+    case SENT_AFTER:
+        v->answered_early = TRI_NO;
+        break;
+    case SENT_UNKNOWN:
+        break;
+    }
+}
+
+void judge_exchange(struct trial *t, struct verdict *v)
+{
+    find_request(t, v);
+    if (t->request == NOWHERE) {
+        v->response_reason = v->client_finished < 0 ? "no_client_finished" : "no_request";
+        return;
+    }
+    find_response(t, v);
+}

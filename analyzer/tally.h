@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TALLY_H
+#define TALLY_H
+/*
+ * A small table of numbers with their count and the time they were seen: bounded, and the same
+ * whatever the order of additions. When more different numbers come than it holds, those with the
+ * least hash stay; a number that stays was there from its first addition on, so its count is whole.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TALLY_MAX = 8 };
+
+struct tally_entry {
+    uint32_t number;
+    uint32_t count;            /* saturates */
+    int64_t first_ns, last_ns; /* least and greatest time of an addition */
+};
+
+struct tally {
+    struct tally_entry entry[TALLY_MAX]; /* by hash */
+    uint8_t used;
+};
+
+void tally_add(struct tally *t, uint32_t number, int64_t at_ns);
+
+/* The entry of a number that held at a time, give or take an hour; NULL without. */
+const struct tally_entry *tally_find(const struct tally *t, uint32_t number, int64_t at_ns);
+
+#endif

@@ -12,7 +12,6 @@
 
 #include "hash.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -299,9 +298,25 @@ static struct bytes take_line(struct bytes *rest)
     return line;
 }
 
+/* The locale has no say in what a file means, hence not those of ctype.h. */
 static bool is_blank(int c)
 {
     return c == ' ' || c == '\t';
+}
+
+static bool is_printable(int c)
+{
+    return c >= ' ' && c <= '~';
+}
+
+static bool is_digit(int c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(int c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 /*
@@ -326,7 +341,7 @@ static bool take_field(struct bytes *line, char field[FIELD_SIZE])
             break;
         if (is_blank(c) && len == 0)
             continue;
-        if (len == FIELD_SIZE - 1 || (!isprint(c) && !is_blank(c))) {
+        if (len == FIELD_SIZE - 1 || (!is_printable(c) && !is_blank(c))) {
             good = false;
             continue;
         }
@@ -359,7 +374,7 @@ static bool parse_prefix(const char *text, struct address *ret_first, unsigned *
     unsigned bits = most;
     if (slash != NULL) {
         char *end;
-        if (!isdigit((unsigned char)slash[1]))
+        if (!is_digit(slash[1]))
             return false;
         unsigned long number = strtoul(slash + 1, &end, 10);
         if (*end != '\0' || number > most)
@@ -378,14 +393,14 @@ static bool parse_prefix(const char *text, struct address *ret_first, unsigned *
 /* Whether the first field of a file's first line names a column instead of a prefix. */
 static bool is_column_name(const char *field)
 {
-    if (!isalpha((unsigned char)field[0]))
+    if (!is_letter(field[0]))
         return false;
     return strchr(field, '.') == NULL && strchr(field, ':') == NULL && strchr(field, '/') == NULL;
 }
 
 static bool is_country(const char *text)
 {
-    return isalpha((unsigned char)text[0]) && isalpha((unsigned char)text[1]) && text[2] == '\0';
+    return is_letter(text[0]) && is_letter(text[1]) && text[2] == '\0';
 }
 
 enum line_kind { LINE_EMPTY, LINE_HEADER, LINE_BAD, LINE_GOOD };
@@ -423,8 +438,8 @@ static enum line_kind take_place(struct bytes *text, struct line *line)
         memcpy(line->region, second, sizeof second);
         return LINE_GOOD;
     }
-    for (size_t i = 0; second[i] != '\0'; i++)
-        line->country[i] = (char)toupper((unsigned char)second[i]);
+    for (size_t i = 0; second[i] != '\0'; i++) /* letters: to upper case */
+        line->country[i] = (char)(second[i] & ~0x20);
     memcpy(line->region, third[0] != '\0' ? third : line->country, sizeof line->region);
     return LINE_GOOD;
 }

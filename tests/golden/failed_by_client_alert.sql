@@ -1,0 +1,16 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The client does not trust the certificate; its alert is encrypted.
+WITH expected (
+    flows, tls_version, handshake, early_data, outcome, sni, response
+) AS (
+    VALUES
+        (1, 'TLSv1.3', 'full', 'not_offered', 'failed', 'www.example.com', 0)
+), seen AS (
+    SELECT
+        count(*) OVER () AS flows, tls_version, handshake, early_data, outcome, sni,
+        response_at_ns IS NOT NULL AS response
+    FROM flow
+)
+SELECT '-', * FROM (SELECT * FROM expected EXCEPT SELECT * FROM seen)
+UNION ALL
+SELECT '+', * FROM (SELECT * FROM seen EXCEPT SELECT * FROM expected);

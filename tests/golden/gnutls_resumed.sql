@@ -1,0 +1,19 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- GnuTLS, resumed: two tickets after Finished, then the response.
+WITH expected (
+    flows, tls_version, handshake, handshake_basis, resumed_by, early_data, outcome, failure,
+    sni, hello_retry, answered_early, expected_round_trips, response
+) AS (
+    VALUES
+        (1, 'TLSv1.3', 'resumed', 'protocol', 'psk', 'not_offered', 'completed', NULL,
+         'www.example.com', 0, NULL, 3, 1)
+), seen AS (
+    SELECT
+        count(*) OVER () AS flows, tls_version, handshake, handshake_basis, resumed_by,
+        early_data, outcome, failure, sni, hello_retry, answered_early, expected_round_trips,
+        response_at_ns IS NOT NULL AS response
+    FROM flow
+)
+SELECT '-', * FROM (SELECT * FROM expected EXCEPT SELECT * FROM seen)
+UNION ALL
+SELECT '+', * FROM (SELECT * FROM seen EXCEPT SELECT * FROM expected);

@@ -1,0 +1,19 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Early data accepted and answered before the client's Finished (nginx): one round trip saved.
+WITH expected (
+    flows, tls_version, handshake, handshake_basis, resumed_by, early_data, outcome, failure,
+    sni, early_data_basis, hello_retry, answered_early, expected_round_trips, response
+) AS (
+    VALUES
+        (1, 'TLSv1.3', '0-rtt', 'strong', 'psk', 'accepted', 'completed', NULL,
+         'www.example.com', 'strong', 0, 1, 2, 1)
+), seen AS (
+    SELECT
+        count(*) OVER () AS flows, tls_version, handshake, handshake_basis, resumed_by,
+        early_data, outcome, failure, sni, early_data_basis, hello_retry, answered_early,
+        expected_round_trips, response_at_ns IS NOT NULL AS response
+    FROM flow
+)
+SELECT '-', * FROM (SELECT * FROM expected EXCEPT SELECT * FROM seen)
+UNION ALL
+SELECT '+', * FROM (SELECT * FROM seen EXCEPT SELECT * FROM expected);

@@ -189,10 +189,12 @@ static void sample_rtt(struct connection *c, const struct segment *s, int64_t ac
     struct facts *f = &c->facts;
     if (c->rtt_at_ns == 0 || acked < c->rtt_end)
         return;
-    int64_t rtt = s->at_ns - c->rtt_at_ns;
-    if (s->payload_len == 0 && (s->flags & (TCP_FIN | TCP_RST)) == 0 && rtt > 0 &&
-        (f->data_rtt_ns == 0 || rtt < f->data_rtt_ns))
-        f->data_rtt_ns = rtt;
+    bool is_bare = s->payload_len == 0 && (s->flags & (TCP_FIN | TCP_RST)) == 0;
+    if (is_bare && s->at_ns > c->rtt_at_ns) {
+        uint64_t rtt = (uint64_t)(s->at_ns - c->rtt_at_ns);
+        if (f->data_rtt_ns == 0 || rtt < f->data_rtt_ns)
+            f->data_rtt_ns = rtt;
+    }
     c->rtt_at_ns = 0;
 }
 

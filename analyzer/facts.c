@@ -409,15 +409,23 @@ __attribute__((format(printf, 2, 3))) static bool add_format(struct buffer *out,
     return true;
 }
 
-static bool add_number(struct buffer *out, const char *name, int64_t value)
+/* base is the start for times, which then count from it, and 0 for anything else. */
+static bool add_number(struct buffer *out, const char *name, int64_t value, int64_t base)
 {
-    return value == 0 || add_format(out, ",\"%s\":%" PRId64, name, value);
+    return value == 0 || add_format(out, ",\"%s\":%" PRId64, name, value - base);
 }
 
-static bool add_pair(struct buffer *out, const char *name, int64_t client, int64_t server)
+static bool add_element(struct buffer *out, char before, int64_t value, int64_t base)
 {
-    return (client == 0 && server == 0) ||
-           add_format(out, ",\"%s\":[%" PRId64 ",%" PRId64 "]", name, client, server);
+    return value == 0 && base != 0 ? add_format(out, "%cnull", before)
+                                   : add_format(out, "%c%" PRId64, before, value - base);
+}
+
+static bool add_pair(struct buffer *out, const char *name, const int64_t value[2], int64_t base)
+{
+    return (value[CLIENT] == 0 && value[SERVER] == 0) ||
+           (add_format(out, ",\"%s\":", name) && add_element(out, '[', value[CLIENT], base) &&
+            add_element(out, ',', value[SERVER], base) && add_format(out, "]"));
 }
 
 static bool add_text(struct buffer *out, const char *name, const char *text)
@@ -437,21 +445,26 @@ static bool add_text(struct buffer *out, const char *name, const char *text)
     return add_format(out, "\"");
 }
 
+static bool add_record(struct buffer *out, const struct record *r, int64_t start_ns)
+{
+    return add_format(out, "[%u,%u,%u,%" PRId64 ",%" PRId64, r->side, r->type, r->len,
+                      r->at_ns - start_ns, r->last_at_ns - r->at_ns) &&
+           add_element(out, ',', r->acked_at_ns, r->at_ns) &&
+           add_element(out, ',', r->all_acked_at_ns, r->at_ns) &&
+           add_format(out, ",%" PRIu64 ",%" PRId64 ",%" PRId32 ",%" PRId32 ",%u,%u", r->packet_no,
+                      (int64_t)(r->last_packet_no - r->packet_no), r->offset, r->ack, r->flags,
+                      r->first_message) &&
+           (r->skipped == 0 || add_format(out, ",%u,%u", r->skipped, r->skipped_len)) &&
+           add_format(out, "]");
+}
+
 static bool add_records(struct buffer *out, const struct facts *f)
 {
     if (!add_format(out, ",\"records\":["))
         return false;
-    for (unsigned i = 0; i < f->record_count; i++) {
-        const struct record *r = &f->records[i];
-        if (!add_format(out,
-                        "%s[%u,%u,%u,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu64
-                        ",%" PRIu64 ",%" PRId32 ",%" PRId32 ",%u,%u,%u,%u]",
-                        i == 0 ? "" : ",", r->side, r->type, r->len, r->at_ns, r->last_at_ns,
-                        r->acked_at_ns, r->all_acked_at_ns, r->packet_no, r->last_packet_no,
-                        r->offset, r->ack, r->flags, r->skipped, r->skipped_len,
-                        r->first_message))
+    for (unsigned i = 0; i < f->record_count; i++)
+        if ((i > 0 && !add_format(out, ",")) || !add_record(out, &f->records[i], f->start_ns))
             return false;
-    }
     return add_format(out, "]");
 }
 
@@ -463,7 +476,8 @@ static bool add_resends(struct buffer *out, const struct facts *f)
         return false;
     for (unsigned i = 0; i < f->resend_count; i++)
         if (!add_format(out, "%s[%u,%" PRId64 ",%" PRId64 "]", i == 0 ? "" : ",",
-                        f->resends[i].side, f->resends[i].at_ns, f->resends[i].wait_ns))
+                        f->resends[i].side, f->resends[i].at_ns - f->start_ns,
+                        f->resends[i].wait_ns))
             return false;
     return add_format(out, "]");
 }
@@ -471,12 +485,18 @@ static bool add_resends(struct buffer *out, const struct facts *f)
 enum status facts_to_json(const struct facts *f, struct buffer *out)
 {
     char client[ADDRESS_TEXT_SIZE], server[ADDRESS_TEXT_SIZE];
-    bool ok = add_format(out, "{\"ip_version\":%u,\"client\":[\"%s\",%u],\"server\":[\"%s\",%u]",
-                         f->ip_version, address_text(&f->client.address, client), f->client.port,
-                         address_text(&f->server.address, server), f->server.port);
-#define NUMBER(type, name) ok = ok && add_number(out, #name, (int64_t)f->name);
+    bool ok = add_format(out,
+                         "{\"start\":%" PRId64 ",\"ip_version\":%u,\"client\":[\"%s\",%u],"
+                         "\"server\":[\"%s\",%u]",
+                         f->start_ns, f->ip_version, address_text(&f->client.address, client),
+                         f->client.port, address_text(&f->server.address, server), f->server.port);
+#define NUMBER(type, name)                                                                         \
+    ok = ok && add_number(out, #name, (int64_t)f->name, IS_TIME(type) ? f->start_ns : 0);
 #define PAIR(type, name)                                                                           \
-    ok = ok && add_pair(out, #name, (int64_t)f->name[CLIENT], (int64_t)f->name[SERVER]);
+    {                                                                                              \
+        const int64_t pair[2] = { (int64_t)f->name[CLIENT], (int64_t)f->name[SERVER] };            \
+        ok = ok && add_pair(out, #name, pair, IS_TIME(type) ? f->start_ns : 0);                    \
+    }
     FACTS_SCALAR(NUMBER, PAIR)
 #undef NUMBER
 #undef PAIR
@@ -492,6 +512,12 @@ static int64_t element(const json_t *array, size_t i)
     return json_integer_value(json_array_get(array, i));
 }
 
+/* A time that counts from base; what is null or not there was not seen. */
+static int64_t time_of(const json_t *value, int64_t base)
+{
+    return json_is_integer(value) ? json_integer_value(value) + base : 0;
+}
+
 static bool read_endpoint(const json_t *array, struct endpoint *ret_endpoint)
 {
     const char *text = json_string_value(json_array_get(array, 0));
@@ -499,25 +525,26 @@ static bool read_endpoint(const json_t *array, struct endpoint *ret_endpoint)
     return text != NULL && address_parse(text, &ret_endpoint->address);
 }
 
-static struct record read_record(const json_t *a)
+static struct record read_record(const json_t *a, int64_t start_ns)
 {
-    return (struct record){
+    struct record r = {
         .side = element(a, 0) == SERVER ? SERVER : CLIENT,
         .type = (uint8_t)element(a, 1),
         .len = (uint32_t)element(a, 2),
-        .at_ns = element(a, 3),
-        .last_at_ns = element(a, 4),
-        .acked_at_ns = element(a, 5),
-        .all_acked_at_ns = element(a, 6),
+        .at_ns = element(a, 3) + start_ns,
         .packet_no = (uint64_t)element(a, 7),
-        .last_packet_no = (uint64_t)element(a, 8),
         .offset = (int32_t)element(a, 9),
         .ack = (int32_t)element(a, 10),
         .flags = (uint8_t)element(a, 11),
-        .skipped = (uint32_t)element(a, 12),
-        .skipped_len = (uint32_t)element(a, 13),
-        .first_message = (uint8_t)element(a, 14),
+        .first_message = (uint8_t)element(a, 12),
+        .skipped = (uint32_t)element(a, 13),
+        .skipped_len = (uint32_t)element(a, 14),
     };
+    r.last_at_ns = r.at_ns + element(a, 4);
+    r.acked_at_ns = time_of(json_array_get(a, 5), r.at_ns);
+    r.all_acked_at_ns = time_of(json_array_get(a, 6), r.at_ns);
+    r.last_packet_no = r.packet_no + (uint64_t)element(a, 8);
+    return r;
 }
 
 static bool read_facts(const json_t *root, struct facts *f)
@@ -526,13 +553,16 @@ static bool read_facts(const json_t *root, struct facts *f)
         !read_endpoint(json_object_get(root, "server"), &f->server))
         return false;
     f->ip_version = (uint8_t)json_integer_value(json_object_get(root, "ip_version"));
-#define READ(type, name) f->name = (type)json_integer_value(json_object_get(root, #name));
+    int64_t start_ns = json_integer_value(json_object_get(root, "start"));
+#define VALUE(type, value) (type)(IS_TIME(type) ? time_of(value, start_ns) : json_integer_value(value))
+#define READ(type, name) f->name = VALUE(type, json_object_get(root, #name));
 #define READ_2(type, name)                                                                         \
-    f->name[CLIENT] = (type)element(json_object_get(root, #name), CLIENT);                         \
-    f->name[SERVER] = (type)element(json_object_get(root, #name), SERVER);
+    f->name[CLIENT] = VALUE(type, json_array_get(json_object_get(root, #name), CLIENT));           \
+    f->name[SERVER] = VALUE(type, json_array_get(json_object_get(root, #name), SERVER));
     FACTS_SCALAR(READ, READ_2)
 #undef READ
 #undef READ_2
+#undef VALUE
 #define READ_TEXT(name)                                                                            \
     {                                                                                              \
         const char *text = json_string_value(json_object_get(root, #name));                        \
@@ -546,14 +576,14 @@ static bool read_facts(const json_t *root, struct facts *f)
         struct record *r = facts_add_record(f);
         if (r == NULL)
             return false;
-        *r = read_record(json_array_get(records, i));
+        *r = read_record(json_array_get(records, i), start_ns);
     }
     const json_t *resends = json_object_get(root, "resends");
     for (size_t i = 0; i < json_array_size(resends) && i < RESENDS_MAX; i++) {
         const json_t *a = json_array_get(resends, i);
         f->resends[f->resend_count++] = (struct resend){
             .side = element(a, 0) == SERVER ? SERVER : CLIENT,
-            .at_ns = element(a, 1),
+            .at_ns = element(a, 1) + start_ns,
             .wait_ns = element(a, 2),
         };
     }

@@ -101,7 +101,8 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
 
 /*
  * The scalar facts: X(type, name) for one, X2(type, name) for one per side [CLIENT], [SERVER].
- * This list is the struct, its packed form (facts.c) and its JSON in table flow_facts.
+ * This list is the struct, its packed form (facts.c) and its JSON in table flow_facts. An int64_t
+ * is a time, any other type is none.
  */
 #define FACTS_SCALAR(X, X2)                                                                        \
     /* where and when */                                                                           \
@@ -131,7 +132,7 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
     X(int64_t, client_after_syn_ack_ns) /* first client segment after the SYN/ACK */               \
     X(uint8_t, clock_step)         /* time went backwards: SYN/ACK before its SYN, or a step */    \
     X(uint8_t, fast_open)          /* the SYN carried data and the SYN/ACK acknowledged it */      \
-    X(int64_t, data_rtt_ns)        /* least gap from server data to a payload-free ACK of it */    \
+    X(uint64_t, data_rtt_ns)       /* least gap from server data to a payload-free ACK of it */    \
     /* amounts */                                                                                  \
     X2(uint64_t, packets)                                                                          \
     X2(uint64_t, bytes)            /* payload bytes on the wire, each counted once */              \
@@ -283,11 +284,13 @@ size_t facts_unpack(struct bytes packed, struct facts *ret_facts);
 
 /*
  * JSON for table flow_facts: an object of the facts that are not zero, and "records", an array of
- * arrays in the order of FACTS_RECORD_FIELDS. facts_from_json() restores them.
+ * arrays in the order of FACTS_RECORD_FIELDS, of which the last two are left out where they are 0.
+ * "start" is epoch ns; other times count from it, but for the fields _after of a record, which
+ * count from its own "at", and "more_packets" from its packet_no. facts_from_json() restores them.
  */
 #define FACTS_RECORD_FIELDS                                                                        \
-    "side", "type", "len", "at", "last_at", "acked_at", "all_acked_at", "packet_no",               \
-        "last_packet_no", "offset", "ack", "flags", "skipped", "skipped_len", "first_message"
+    "side", "type", "len", "at", "last_after", "acked_after", "all_acked_after", "packet_no",      \
+        "more_packets", "offset", "ack", "flags", "first_message", "skipped", "skipped_len"
 MUST_USE enum status facts_to_json(const struct facts *f, struct buffer *out);
 bool facts_from_json(struct bytes json, struct facts *ret_facts);
 

@@ -77,7 +77,7 @@ struct path path_of(const struct facts *f, int64_t neighbour_rtt_ns)
         p.client_rtt_ns = neighbour_rtt_ns;
         p.basis = RTT_NEIGHBOUR;
     } else if (p.client_rtt_ns == DURATION_NONE && f->data_rtt_ns > 0) {
-        p.client_rtt_ns = f->data_rtt_ns;
+        p.client_rtt_ns = (int64_t)f->data_rtt_ns;
         p.basis = RTT_DATA;
     } else if (p.client_rtt_ns == DURATION_NONE) {
         p.basis = RTT_NONE;

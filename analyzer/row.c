@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "row.h"
+
+#include "hash.h"
+#include "hello.h"
+#include "packet.h"
+#include "preamble.h"
+
+#include <stdio.h>
+
+static struct row_integer integer(int64_t value)
+{
+    return (struct row_integer){ true, value };
+}
+
+static struct row_integer integer_if(bool has, int64_t value)
+{
+    return (struct row_integer){ has, has ? value : 0 };
+}
+
+static struct row_integer duration(int64_t ns)
+{
+    return integer_if(ns != DURATION_NONE, ns);
+}
+
+static struct row_integer yes_no(enum tri tri)
+{
+    return integer_if(tri != TRI_UNKNOWN, tri == TRI_YES);
+}
+
+/* A time after the start; NULL when it was not seen, or lies before it (a clock step). */
+static struct row_integer at(const struct facts *f, int64_t at_ns)
+{
+    return integer_if(at_ns != 0 && at_ns >= f->start_ns, at_ns - f->start_ns);
+}
+
+static struct row_text text(const char *text)
+{
+    return (struct row_text){ text, text == NULL ? 0 : strlen(text) };
+}
+
+static struct row_text text_if(bool has, const char *value)
+{
+    return text(has ? value : NULL);
+}
+
+/* Words of facts, by their enums */
+
+static const char *client_basis_text(uint8_t basis)
+{
+    static const char *const WORDS[] = {
+        [CLIENT_BY_NOTHING] = "order",
+        [CLIENT_BY_SYN] = "syn",
+        [CLIENT_BY_SYN_ACK] = "syn_ack",
+        [CLIENT_BY_CLIENT_HELLO] = "client_hello",
+        [CLIENT_BY_SERVER_HELLO] = "server_hello",
+        [CLIENT_BY_PORT] = "port",
+        [CLIENT_BY_ORDER] = "order",
+    };
+    return WORDS[basis];
+}
+
+static const char *ended_text(uint8_t ended)
+{
+    static const char *const WORDS[] = {
+        [ENDED_OPEN] = "capture_end", [ENDED_FIN] = "fin",
+        [ENDED_RESET] = "reset",      [ENDED_IDLE] = "idle",
+        [ENDED_CAPTURE_END] = "capture_end", [ENDED_EVICTED] = "evicted",
+    };
+    return WORDS[ended];
+}
+
+/* Who sent the first FIN or RST. */
+static const char *ended_by_text(const struct facts *f)
+{
+    const int64_t *ends[2] = { f->fin_ns, f->reset_ns };
+    int64_t first_ns = INT64_MAX;
+    const char *by = NULL;
+    for (unsigned i = 0; i < 2; i++)
+        for (enum side side = CLIENT; side <= SERVER; side++)
+            if (ends[i][side] != 0 && ends[i][side] < first_ns) {
+                first_ns = ends[i][side];
+                by = side == CLIENT ? "client" : "server";
+            }
+    return by;
+}
+
+static const char *preamble_text(uint8_t preamble)
+{
+    static const char *const WORDS[] = {
+        [PREAMBLE_NONE] = NULL,
+        [PREAMBLE_SMTP] = "smtp",
+        [PREAMBLE_IMAP] = "imap",
+        [PREAMBLE_POP3] = "pop3",
+        [PREAMBLE_FTP] = "ftp",
+        [PREAMBLE_XMPP] = "xmpp",
+        [PREAMBLE_LDAP] = "ldap",
+        [PREAMBLE_POSTGRESQL] = "postgresql",
+        [PREAMBLE_MYSQL] = "mysql",
+        [PREAMBLE_PROXY_V1] = "proxy_v1",
+        [PREAMBLE_PROXY_V2] = "proxy_v2",
+        [PREAMBLE_HTTP_CONNECT] = "http_connect",
+        [PREAMBLE_SOCKS4] = "socks4",
+        [PREAMBLE_SOCKS5] = "socks5",
+        [PREAMBLE_OTHER] = "other",
+    };
+    return WORDS[preamble];
+}
+
+static const char *tunnel_text(uint16_t tunnel, char *buffer, size_t size)
+{
+    static const char *const WORDS[] = { "vlan",  "mpls",   "pppoe", "gre",    "erspan", "ip_in_ip",
+                                         "vxlan", "geneve", "gtp_u", "teredo", "l2tp" };
+    size_t len = 0;
+    buffer[0] = '\0';
+    for (unsigned i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++)
+        if ((tunnel >> i & 1) != 0 && len < size)
+            len += (size_t)snprintf(buffer + len, size - len, "%s%s", len > 0 ? "," : "", WORDS[i]);
+    return tunnel == 0 ? NULL : buffer;
+}
+
+/* A name by number, or the number where it has none. */
+static const char *name_or_number(const char *name, uint16_t number, char buffer[8])
+{
+    if (name != NULL)
+        return name;
+    snprintf(buffer, 8, "0x%04x", number);
+    return buffer;
+}
+
+/* Groups of columns */
+
+/* Stable over runs and databases: point, endpoints, first time and sequence number. */
+static void fill_uid(const struct facts *f, const struct row_context *context, char uid[33])
+{
+    struct buffer b = { 0 };
+    struct flow_key_bytes {
+        struct endpoint client, server;
+        int64_t start_ns;
+        uint32_t isn;
+        uint32_t zero; /* no padding: it is hashed as bytes */
+    } key = { f->client, f->server, f->start_ns, f->isn[CLIENT], 0 };
+    const char *const words[] = { context->point, context->labels->site, context->labels->host,
+                                  context->labels->region, context->labels->other };
+    bool ok = buffer_add(&b, (struct bytes){ (const uint8_t *)&key, sizeof key });
+    for (unsigned i = 0; ok && i < sizeof words / sizeof words[0]; i++) {
+        const char *word = words[i] == NULL ? "" : words[i];
+        ok = buffer_add(&b, (struct bytes){ (const uint8_t *)word, strlen(word) + 1 });
+    }
+    struct hash128 h = hash_stable((struct bytes){ b.at, b.len });
+    hex_text((struct bytes){ h.octet, sizeof h.octet }, uid);
+    buffer_done(&b);
+}
+
+static const char *leg_text(const struct facts *f, const struct prefix_set *local)
+{
+    if (local == NULL)
+        return "unknown";
+    bool client = prefix_set_contains(local, &f->client.address);
+    bool server = prefix_set_contains(local, &f->server.address);
+    if (client && server)
+        return "internal";
+    return server ? "inbound" : client ? "outbound" : "unknown";
+}
+
+/* By a --clients file, for the address that a proxy names where there is one; else the capture's. */
+static void fill_region(const struct facts *f, const struct row_context *context,
+                        struct flow_row *row)
+{
+    struct address client = f->client.address;
+    bool proxied = f->proxied_client_ip != NULL && address_parse(f->proxied_client_ip, &client);
+    struct region known = { 0 };
+    if (context->clients != NULL)
+        known = regions_find(context->clients, &client);
+    const char *region = known.region != NULL ? known.region : context->labels->region;
+    row->client_region = text(region);
+    row->client_region_basis = text_if(region != NULL, known.region == NULL ? "capture"
+                                                       : proxied           ? "proxy"
+                                                                           : "clients");
+    row->client_country = text(known.country);
+    row->client_asn = integer_if(known.asn != 0, known.asn);
+}
+
+static void fill_identity(const struct facts *f, const struct row_context *context,
+                          struct row_space *space, struct flow_row *row)
+{
+    bool is_ipv4 = address_is_ipv4(&f->client.address);
+    struct address prefix = address_prefix(&f->client.address, is_ipv4 ? 96 + 24 : 48);
+    address_text(&prefix, space->client_prefix);
+    strcat(space->client_prefix, is_ipv4 ? "/24" : "/48");
+    fill_uid(f, context, space->flow_uid);
+    row->flow_uid = text(space->flow_uid);
+    row->capture_id = integer(context->capture_id);
+    row->first_packet_no = integer((int64_t)f->first_packet_no);
+    community_id_text(&f->client, &f->server, space->community_id);
+    row->community_id = text_if(space->community_id[0] != '\0', space->community_id);
+    row->transport = text("tcp");
+    row->ip_version = integer(f->ip_version);
+    row->client_ip = text(address_text(&f->client.address, space->client_ip));
+    row->client_port = integer(f->client.port);
+    row->server_ip = text(address_text(&f->server.address, space->server_ip));
+    row->server_port = integer(f->server.port);
+    row->client_prefix = text(space->client_prefix);
+    row->proxied_client_ip = text(f->proxied_client_ip);
+    row->proxied_server_ip = text(f->proxied_server_ip);
+    row->client_basis = text(client_basis_text(f->client_basis));
+    row->leg = text(leg_text(f, context->local));
+    row->site = text(context->labels->site);
+    row->host = text(context->labels->host);
+    row->app_protocol = text(f->app_protocol);
+    row->app_category = text(f->app_category);
+    row->continues = integer(f->continues);
+    fill_region(f, context, row);
+}
+
+static void fill_quality(const struct facts *f, const struct verdict *v, const struct timing *t,
+                         struct row_space *space, struct flow_row *row)
+{
+    bool answered = v->response_ns != 0;
+    row->syn_seen = integer(f->syn_seen);
+    row->syn_count = integer(f->syn_count);
+    row->syn_ack_count = integer(f->syn_ack_count);
+    row->sides_seen = text(f->packets[SERVER] == 0   ? "client"
+                           : f->packets[CLIENT] == 0 ? "server"
+                                                     : "both");
+    row->client_packets = integer((int64_t)f->packets[CLIENT]);
+    row->server_packets = integer((int64_t)f->packets[SERVER]);
+    row->client_bytes = integer((int64_t)f->bytes[CLIENT]);
+    row->server_bytes = integer((int64_t)f->bytes[SERVER]);
+    row->client_retransmits = integer(f->retransmits[CLIENT]);
+    row->server_retransmits = integer(f->retransmits[SERVER]);
+    row->client_retransmits_before_response =
+        integer_if(answered, t->client_retransmits_before_response);
+    row->server_retransmits_before_response =
+        integer_if(answered, t->server_retransmits_before_response);
+    row->loss_wait_ns = integer_if(answered && t->loss_wait_ns != DURATION_NONE, t->loss_wait_ns);
+    row->client_gap_bytes = integer((int64_t)f->gap_bytes[CLIENT]);
+    row->server_gap_bytes = integer((int64_t)f->gap_bytes[SERVER]);
+    row->client_boundary_losses = integer(f->boundary_losses[CLIENT]);
+    row->server_boundary_losses = integer(f->boundary_losses[SERVER]);
+    row->duplicates = integer(f->duplicates);
+    row->truncated = integer(f->truncated);
+    row->clock_step = integer(f->clock_step);
+    row->tunnel = text(tunnel_text(f->tunnel, space->tunnel, sizeof space->tunnel));
+    row->fast_open = integer(f->fast_open);
+    row->client_ttl = integer_if(f->packets[CLIENT] > 0, f->ttl[CLIENT]);
+    row->server_ttl = integer_if(f->packets[SERVER] > 0, f->ttl[SERVER]);
+    row->client_mss = integer_if(f->mss[CLIENT] > 0, f->mss[CLIENT]);
+    row->server_mss = integer_if(f->mss[SERVER] > 0, f->mss[SERVER]);
+    row->ended = text(ended_text(f->ended));
+    row->ended_by = text(ended_by_text(f));
+}
+
+static void fill_verdict(const struct facts *f, const struct verdict *v, struct flow_row *row)
+{
+    bool has_kind = v->handshake != KIND_UNKNOWN && v->handshake != KIND_NONE;
+    bool has_early = v->early_data != EARLY_NO_HELLO;
+    row->handshake = text(kind_text(v->handshake));
+    row->handshake_basis = text_if(has_kind, basis_text(v->handshake_basis));
+    row->handshake_reason = text(v->handshake_reason);
+    row->outcome = text(outcome_text(v->outcome));
+    row->failure = text(v->failure);
+    row->resumed_by = text(resumed_by_text(v->resumed_by));
+    row->early_data = text(early_data_text(v->early_data));
+    row->early_data_basis = text_if(has_early, basis_text(v->early_data_basis));
+    row->early_data_reason = text_if(has_early, v->early_data_reason);
+    row->early_data_bytes = integer_if(v->early_data_bytes >= 0, v->early_data_bytes);
+    row->answered_early = yes_no(v->answered_early);
+    row->resumption_offered = integer(v->resumption_offered);
+    row->false_start = yes_no(v->false_start);
+    row->hello_retry = integer_if(f->server_hello_seen || f->hello_retry, f->hello_retry);
+    row->client_certificate = yes_no(v->client_certificate);
+}
+
+static void fill_tls(const struct facts *f, const struct verdict *v, struct row_space *space,
+                     struct flow_row *row)
+{
+    bool selected = f->server_hello_seen || f->hello_retry;
+    row->tls_version = text_if(selected, version_text(f->version, space->tls_version));
+    row->cipher_suite = text_if(selected && f->version != SSL_2_0,
+                                name_or_number(cipher_suite_name(f->cipher_suite), f->cipher_suite,
+                                               space->cipher_suite));
+    row->named_group = text_if(f->named_group != 0,
+                               name_or_number(named_group_name(f->named_group), f->named_group,
+                                              space->named_group));
+    row->sni = text(f->server_name);
+    row->alpn_offered = text(f->alpn_offered);
+    row->alpn = text(f->alpn);
+    row->ech = integer_if(f->client_hello_seen, f->ech);
+    row->ja4 = text(f->ja4);
+    row->client_hello_complete = integer_if(f->client_hello_seen, f->client_hello_complete);
+    row->client_hello_bytes = integer_if(f->client_hello_seen, f->client_hello_len);
+    row->server_flight_bytes = integer_if(v->server_flight_bytes >= 0, v->server_flight_bytes);
+    row->psk_identity_hash = text(f->psk_identity_hash);
+    row->ticket_key_name = text(f->ticket_key_name);
+    row->issued_ticket_key_name = text(f->issued_ticket_key_name);
+    row->client_hello_hash = text(f->client_hello_hash);
+    row->server_random_hash = text(f->server_random_hash);
+    row->preamble = text(preamble_text(f->preamble));
+}
+
+static struct row_integer record_number(int index)
+{
+    return integer_if(index >= 0, index);
+}
+
+static struct row_integer record_packet(const struct facts *f, int index)
+{
+    return integer_if(index >= 0, index >= 0 ? (int64_t)f->records[index].packet_no : 0);
+}
+
+static void fill_times(const struct facts *f, const struct verdict *v, struct flow_row *row)
+{
+    row->start_epoch_ns = integer(f->start_ns);
+    row->syn_ack_at_ns = at(f, f->syn_ack_ns);
+    row->ack_at_ns = at(f, f->ack_ns);
+    row->client_hello_at_ns = at(f, f->client_hello_ns);
+    row->client_hello_last_at_ns = at(f, f->client_hello_last_ns);
+    row->hello_retry_at_ns = at(f, f->hello_retry_ns);
+    row->server_hello_at_ns = at(f, f->server_hello_ns);
+    row->client_finished_at_ns = at(f, v->client_finished_ns);
+    row->handshake_done_at_ns = at(f, v->handshake_done_ns);
+    row->first_client_data_at_ns = at(f, v->first_client_data_ns);
+    row->request_at_ns = at(f, v->request_ns);
+    row->request_packet_no = record_packet(f, v->request);
+    row->request_record_no = record_number(v->request);
+    row->first_server_data_at_ns = at(f, v->first_server_data_ns);
+    row->response_at_ns = at(f, v->response_ns);
+    row->response_packet_no = record_packet(f, v->response);
+    row->response_record_no = record_number(v->response);
+    row->response_low_at_ns = at(f, v->response_low_ns);
+    row->response_high_at_ns = at(f, v->response_high_ns);
+    row->response_basis = text_if(v->response_ns != 0, basis_text(v->response_basis));
+    row->response_reason = text(v->response_reason);
+    row->response_last_at_ns = at(f, v->response_last_ns);
+    row->end_at_ns = integer(f->end_ns > f->start_ns ? f->end_ns - f->start_ns : 0);
+}
+
+static void fill_durations(const struct verdict *v, const struct path *p, const struct timing *t,
+                           struct flow_row *row)
+{
+    row->server_rtt_ns = duration(p->server_rtt_ns);
+    row->client_rtt_ns = duration(p->client_rtt_ns);
+    row->rtt_ns = duration(p->rtt_ns);
+    row->rtt_basis = text(rtt_basis_text(p->basis));
+    row->vantage = text(vantage_text(p->vantage));
+    row->response_ns = duration(t->response_ns);
+    row->perceived_ns = duration(t->perceived_ns);
+    row->connect_ns = duration(t->connect_ns);
+    row->hello_wait_ns = duration(t->hello_wait_ns);
+    row->tls_ns = duration(t->tls_ns);
+    row->request_wait_ns = duration(t->request_wait_ns);
+    row->server_wait_ns = duration(t->server_wait_ns);
+    row->server_think_ns = duration(t->server_think_ns);
+    row->round_trips = (struct row_real){ t->round_trips >= 0, t->round_trips };
+    row->expected_round_trips = integer_if(v->expected_round_trips > 0, v->expected_round_trips);
+    row->flight_stalls = integer_if(v->flight_stalls >= 0, v->flight_stalls);
+}
+
+void row_fill(const struct facts *f, const struct verdict *v, const struct path *p,
+              const struct timing *t, const struct row_context *context, struct row_space *space,
+              struct flow_row *ret_row)
+{
+    *ret_row = (struct flow_row){ 0 };
+    fill_identity(f, context, space, ret_row);
+    fill_quality(f, v, t, space, ret_row);
+    fill_verdict(f, v, ret_row);
+    fill_tls(f, v, space, ret_row);
+    fill_times(f, v, ret_row);
+    fill_durations(v, p, t, ret_row);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ROW_H
+#define ROW_H
+/* Facts, verdict, path and timing of one flow to its row of table flow. */
+#include "flow_row.h"
+#include "inputs.h"
+#include "judge.h"
+#include "label.h"
+#include "region.h"
+#include "timing.h"
+
+/* What a row holds beside what was seen of the flow. */
+struct row_context {
+    const char *point;              /* name of the capture point */
+    const struct labels *labels;    /* of the capture point */
+    const struct regions *clients;  /* NULL without --clients */
+    const struct prefix_set *local; /* NULL without --local */
+    int64_t capture_id;
+};
+
+/* Where texts of a row live that are made for it. */
+struct row_space {
+    char flow_uid[33], community_id[COMMUNITY_ID_SIZE];
+    char client_ip[ADDRESS_TEXT_SIZE], server_ip[ADDRESS_TEXT_SIZE];
+    char client_prefix[ADDRESS_TEXT_SIZE + 4];
+    char tls_version[24], cipher_suite[8], named_group[8];
+    char tunnel[96];
+};
+
+/*
+ * Fills a row. Its texts point into the facts, the context, static text and *space: it is good as
+ * long as all of them are.
+ */
+void row_fill(const struct facts *f, const struct verdict *v, const struct path *p,
+              const struct timing *t, const struct row_context *context, struct row_space *space,
+              struct flow_row *ret_row);
+
+#endif

@@ -184,32 +184,32 @@ static enum layer pktap(struct walk *w)
     return next == LAYER_STOP ? stop(w, DROP_LINK_TYPE_UNKNOWN) : link_passed(w, r, next);
 }
 
-/* One attribute of Linux netfilter's log; the host's byte order shows in the length. */
+/* One attribute of Linux netfilter's log. */
 struct nflog_attribute {
     uint16_t type;
     struct bytes value;
 };
 
+/* Numbers are in the byte order of the capturing host: the types are small, which shows it. */
 static struct nflog_attribute nflog_attribute(struct reader *r)
 {
-    enum { HEADER_LEN = 4 };
-    size_t left = r->rest.len;
-    struct reader swapped = *r;
+    enum { HEADER_LEN = 4, TYPE = 0x7fff, TYPE_MAX = 0xff };
+    struct reader big_endian = *r;
     size_t len = (size_t)reader_le(r, 2);
-    uint16_t type = (uint16_t)reader_le(r, 2);
-    if (len < HEADER_LEN || len > left) {
-        *r = swapped;
+    uint16_t type = (uint16_t)reader_le(r, 2) & TYPE;
+    if (type > TYPE_MAX) {
+        *r = big_endian;
         len = reader_u16(r);
-        type = reader_u16(r);
+        type = reader_u16(r) & TYPE;
     }
     if (len < HEADER_LEN) {
         r->short_read = true;
         return (struct nflog_attribute){ 0 };
     }
     struct bytes value = bytes_first(r->rest, len - HEADER_LEN);
-    size_t padded = (len + 3) / 4 * 4 - HEADER_LEN;
-    reader_take(r, padded < r->rest.len ? padded : r->rest.len);
-    return (struct nflog_attribute){ .type = type & 0x7fff, .value = value };
+    size_t padded_len = (len + 3) / 4 * 4 - HEADER_LEN;
+    r->rest = bytes_after(r->rest, bytes_first(r->rest, padded_len).len);
+    return (struct nflog_attribute){ type, value };
 }
 
 static enum layer nflog(struct walk *w)

@@ -139,6 +139,11 @@ static double difference(const struct stratum *strata, size_t count, double p, s
     return sum / weight;
 }
 
+double gain_value(const struct stratum *strata, size_t stratum_count, double p)
+{
+    return stratum_count > 0 ? difference(strata, stratum_count, p, NULL) : NAN;
+}
+
 bool gain_of(const struct stratum *strata, size_t stratum_count, double p, unsigned resamples,
              struct random *r, struct gain *ret_gain)
 {
@@ -150,7 +155,7 @@ bool gain_of(const struct stratum *strata, size_t stratum_count, double p, unsig
         for (unsigned i = 0; i < resamples; i++)
             differences[i] = difference(strata, stratum_count, p, r);
         values_sort(differences, resamples);
-        gain.value = difference(strata, stratum_count, p, NULL);
+        gain.value = gain_value(strata, stratum_count, p);
         gain.low = quantile_of(differences, resamples, 0.025);
         gain.high = quantile_of(differences, resamples, 0.975);
         free(differences);

@@ -67,4 +67,7 @@ struct gain {
 bool gain_of(const struct stratum *strata, size_t stratum_count, double p, unsigned resamples,
              struct random *r, struct gain *ret_gain);
 
+/* The gain alone, without its interval; NAN without strata. */
+double gain_value(const struct stratum *strata, size_t stratum_count, double p);
+
 #endif

@@ -93,20 +93,34 @@ void text_addf(struct text *t, const char *format, ...)
     t->len += (size_t)len;
 }
 
-void text_add_count(struct text *t, int64_t value)
+/* Adds a decimal number with commas between the thousands before its point. */
+static void add_grouped(struct text *t, const char *number)
 {
-    char digits[24];
-    (void)snprintf(digits, sizeof digits, "%lld", (long long)value);
-    const char *from = digits;
-    if (*from == '-') {
+    if (*number == '-') {
         text_add(t, "-");
-        from++;
+        number++;
     }
-    for (size_t left = strlen(from); left > 0; left--, from++) {
-        text_add_bytes(t, (struct bytes){ (const uint8_t *)from, 1 });
+    size_t whole = strspn(number, "0123456789");
+    for (size_t left = whole; left > 0; left--, number++) {
+        text_add_bytes(t, (struct bytes){ (const uint8_t *)number, 1 });
         if (left > 1 && left % 3 == 1)
             text_add(t, ",");
     }
+    text_add(t, number);
+}
+
+void text_add_count(struct text *t, int64_t value)
+{
+    char number[24];
+    (void)snprintf(number, sizeof number, "%lld", (long long)value);
+    add_grouped(t, number);
+}
+
+void text_add_number(struct text *t, double value, int decimals)
+{
+    char number[400]; /* the largest double has 309 digits before its point */
+    (void)snprintf(number, sizeof number, "%.*f", decimals, value);
+    add_grouped(t, number);
 }
 
 void text_add_real(struct text *t, double value)

@@ -37,6 +37,9 @@ void text_addf(struct text *t, const char *format, ...) __attribute__((format(pr
 /* Adds value with a comma between thousands, as "1,480". */
 void text_add_count(struct text *t, int64_t value);
 
+/* Adds value rounded to so many decimals with a comma between thousands, as "1,480.2". */
+void text_add_number(struct text *t, double value, int decimals);
+
 /* Adds the shortest decimal form that reads back as the same number: "0.1", "1e+300". */
 void text_add_real(struct text *t, double value);
 

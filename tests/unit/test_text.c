@@ -172,6 +172,26 @@ Test(text, counts_have_commas)
     text_done(&t);
 }
 
+Test(text, numbers_are_rounded_and_have_commas)
+{
+    static const struct {
+        double value;
+        int decimals;
+        const char *text;
+    } cases[] = { { 27.44, 1, "27.4" },       { 1479.96, 1, "1,480.0" }, { 1480.4, 0, "1,480" },
+                  { -12345.6, 0, "-12,346" }, { 0.04, 1, "0.0" },        { 999.96, 1, "1,000.0" } };
+    struct text t = { 0 };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        text_clear(&t);
+        text_add_number(&t, cases[i].value, cases[i].decimals);
+        cr_expect_str_eq(text_string(&t), cases[i].text);
+    }
+    text_clear(&t);
+    text_add_number(&t, -1.7e308, 1);
+    cr_expect_eq(t.len, 1 + 309 + 102 + 2);
+    text_done(&t);
+}
+
 Test(text, reals_read_back_the_same)
 {
     static const double values[] = { 0.1, 1.0 / 3, 1e300, -2.5e-7, 123456789.125, 2, -0.0, 5e-324 };

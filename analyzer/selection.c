@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "selection.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+/* ---- the database's answers to small questions ---- */
+
+static enum status failed(struct database *d, enum status status, struct text *error)
+{
+    text_clear(error);
+    text_add(error, database_error(d));
+    return status;
+}
+
+/* Least and largest start of a flow; 0 and 0 in an empty database. */
+static enum status read_span(struct database *d, struct span *ret_span, struct text *error)
+{
+    struct query *q = NULL;
+    enum status status = query_open(d,
+                                    "SELECT ifnull((SELECT min(start_epoch_ns) FROM flow), 0),"
+                                    " ifnull((SELECT max(start_epoch_ns) FROM flow), 0)",
+                                    &q);
+    if (status == STATUS_OK)
+        status = query_next(q);
+    if (status == STATUS_OK)
+        *ret_span = (struct span){ query_cell(q, 0).integer, query_cell(q, 1).integer };
+    query_close(q);
+    return status == STATUS_OK ? STATUS_OK : failed(d, status, error);
+}
+
+static enum status is_flow_column(struct database *d, const char *name, bool *ret_is,
+                                  struct text *error)
+{
+    struct query *q = NULL;
+    enum status status =
+        query_open(d, "SELECT 1 FROM pragma_table_info('flow') WHERE name = :name", &q);
+    if (status == STATUS_OK)
+        status = query_bind_text(q, ":name", text_bytes(name));
+    if (status == STATUS_OK)
+        status = query_next(q);
+    query_close(q);
+    if (status != STATUS_OK && status != STATUS_END)
+        return failed(d, status, error);
+    *ret_is = status == STATUS_OK;
+    return STATUS_OK;
+}
+
+/* ---- options ---- */
+
+static enum status wrong(struct text *error, const char *what, const char *value,
+                         const char *expected)
+{
+    text_clear(error);
+    text_addf(error, "%s '", what);
+    text_add_safe(error, text_bytes(value), false);
+    text_addf(error, "' %s", expected);
+    return STATUS_USAGE;
+}
+
+static enum status read_window(struct selection *s, const struct selection_options *o,
+                               struct text *error)
+{
+    static const char *const EXPECTED =
+        "is no time; write 2026-06-02T14:00, 14:00, -2h or seconds since 1970";
+    s->since_ns = 0;
+    s->until_ns = INT64_MAX;
+    if (o->since && !moment_parse(o->since, s->data, &s->since_ns))
+        return wrong(error, "--since", o->since, EXPECTED);
+    if (o->until && !moment_parse(o->until, s->data, &s->until_ns))
+        return wrong(error, "--until", o->until, EXPECTED);
+    if (s->since_ns >= s->until_ns)
+        return wrong(error, "--until", o->until ? o->until : "", "is not behind --since");
+    return STATUS_OK;
+}
+
+static enum status add_column(struct selection *s, const char *name, size_t len, struct text *error)
+{
+    if (s->by_count == SELECTION_BY_MAX)
+        return wrong(error, "--by", name, "has too many columns");
+    char *column = strndup(name, len);
+    if (!column)
+        return STATUS_NO_MEMORY;
+    s->by[s->by_count++] = column;
+    bool is = false;
+    enum status status = is_flow_column(s->database, column, &is, error);
+    if (status == STATUS_OK && !is)
+        return wrong(error, "--by", column, "is no column of table flow");
+    return status;
+}
+
+static enum status read_columns(struct selection *s, const char *list, struct text *error)
+{
+    for (;;) {
+        list += strspn(list, " ");
+        size_t len = strcspn(list, ",");
+        size_t name_len = len;
+        while (name_len > 0 && list[name_len - 1] == ' ')
+            name_len--;
+        enum status status = add_column(s, list, name_len, error);
+        if (status != STATUS_OK)
+            return status;
+        if (list[len] == '\0')
+            return STATUS_OK;
+        list += len + 1;
+    }
+}
+
+/* Whether SQL holds `word` as a name of its own, not as a part of another. */
+static bool has_word(const char *sql, const char *word)
+{
+    for (const char *at = sql; (at = strcasestr(at, word)) != NULL; at++) {
+        bool starts = at == sql || !(isalnum((unsigned char)at[-1]) || at[-1] == '_');
+        char behind = at[strlen(word)];
+        if (starts && !isalnum((unsigned char)behind) && behind != '_')
+            return true;
+    }
+    return false;
+}
+
+enum status selection_init(struct selection *ret_selection, struct database *database,
+                           const struct selection_options *options, const char *default_by,
+                           struct text *error)
+{
+    struct selection *s = ret_selection;
+    *s = (struct selection){ .database = database, .where = options->where };
+    s->every_leg = options->where && has_word(options->where, "leg");
+    s->limited = options->where || options->since || options->until;
+    enum status status = read_span(database, &s->data, error);
+    if (status == STATUS_OK)
+        status = read_window(s, options, error);
+    if (status == STATUS_OK)
+        status = read_columns(s, options->by ? options->by : default_by, error);
+    return status;
+}
+
+void selection_done(struct selection *s)
+{
+    for (size_t i = 0; i < s->by_count; i++)
+        free(s->by[i]);
+    s->by_count = 0;
+}
+
+/* ---- SQL ---- */
+
+/* The names were found in the table, so they are plain; quoted all the same. */
+static void add_columns(const struct selection *s, struct text *sql, const char *last)
+{
+    for (size_t i = 0; i < s->by_count; i++) {
+        bool is_last = i + 1 == s->by_count;
+        text_addf(sql, "\"%s\"%s", s->by[i], is_last ? last : ", ");
+    }
+}
+
+void selection_add_by(const struct selection *s, struct text *sql)
+{
+    add_columns(s, sql, "");
+}
+
+void selection_add_by_comma(const struct selection *s, struct text *sql)
+{
+    add_columns(s, sql, ", ");
+}
+
+static void add_relations(const struct selection *s, struct text *sql)
+{
+    text_add(sql, "WITH selected AS (SELECT * FROM flow"
+                  " WHERE start_epoch_ns >= :since AND start_epoch_ns < :until");
+    if (s->where)
+        text_addf(sql, " AND (\n%s\n)",
+                  s->where); /* on lines of its own: it may end in a comment */
+    text_add(sql, "), ours AS (SELECT * FROM selected WHERE handshake <> 'none'");
+    if (!s->every_leg)
+        text_add(sql, " AND leg IN ('inbound', 'unknown')");
+    text_add(sql, ") ");
+}
+
+enum status selection_query(const struct selection *s, const char *sql, struct query **ret_query,
+                            struct text *error)
+{
+    struct text whole = { 0 };
+    add_relations(s, &whole);
+    text_add(&whole, sql);
+    struct query *q = NULL;
+    enum status status =
+        whole.failed ? STATUS_NO_MEMORY : query_open(s->database, text_string(&whole), &q);
+    if (status == STATUS_OK)
+        status = query_bind_integer(q, ":since", s->since_ns);
+    if (status == STATUS_OK)
+        status = query_bind_integer(q, ":until", s->until_ns);
+    text_done(&whole);
+    if (status != STATUS_OK) {
+        query_close(q);
+        return failed(s->database, status, error);
+    }
+    *ret_query = q;
+    return STATUS_OK;
+}

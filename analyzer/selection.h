@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SELECTION_H
+#define SELECTION_H
+/*
+ * Which flows a report is about, and by which columns it groups them: --where, --since, --until and
+ * --by as SQL.
+ */
+#include "moment.h"
+#include "query.h"
+
+enum { SELECTION_BY_MAX = 8 };
+
+/* As given on the command line; NULL where not given. */
+struct selection_options {
+    const char *where;         /* SQL over the columns of table flow */
+    const char *since, *until; /* forms of moment.h; from since on, up to but without until */
+    const char *by;            /* columns of table flow, with commas */
+};
+
+struct selection {
+    struct database *database;
+    const char *where; /* of the options */
+    bool every_leg;    /* --where speaks of leg itself: flows that are not to us are not left out */
+    bool limited;      /* any of where, since, until was given */
+    struct span data;  /* first and last start of a flow in the database */
+    int64_t since_ns, until_ns; /* flows that start from ... on and before ... */
+    char *by[SELECTION_BY_MAX];
+    size_t by_count;
+};
+
+/*
+ * Checks the options against the database. default_by is used where --by was not given.
+ * STATUS_USAGE: a time or a column is wrong; error says which. The options must outlive the
+ * selection. Free it with selection_done(), also after a failure.
+ */
+MUST_USE enum status selection_init(struct selection *ret_selection, struct database *database,
+                                    const struct selection_options *options, const char *default_by,
+                                    struct text *error);
+void selection_done(struct selection *s);
+
+/*
+ * Makes a query over two relations with the columns of table flow: `selected`, the flows that the
+ * options select, and `ours`, the TLS flows among them that came to us: leg inbound or, as all
+ * are without --local, unknown. On failure error has the text.
+ */
+MUST_USE enum status selection_query(const struct selection *s, const char *sql,
+                                     struct query **ret_query, struct text *error);
+
+/* Adds the --by columns to SQL, quoted, as "client_region", "site". */
+void selection_add_by(const struct selection *s, struct text *sql);
+
+/* Adds the same with a comma behind each, for the beginning of a list that goes on. */
+void selection_add_by_comma(const struct selection *s, struct text *sql);
+
+#endif

@@ -1,0 +1,774 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest.h"
+
+#include "analyze.h"
+#include "capture.h"
+#include "label.h"
+#include "neighbour.h"
+#include "profile.h"
+#include "region.h"
+#include "row.h"
+#include "store.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum {
+    FRAMES_PER_STEP = 50000,
+    STAGE_MEMORY_MIN = 1 << 20, /* of one point, however many there are */
+    HASH_HEX_SIZE = 33,
+};
+
+enum file_state {
+    FILE_PENDING,
+    FILE_READ,
+    FILE_KNOWN,      /* its content is in the database, or was read under another name */
+    FILE_UNREADABLE,
+};
+
+struct run_file {
+    const struct input_file *input;
+    size_t point;
+    enum file_state state;
+    struct capture_info info;
+    char content_hex[HASH_HEX_SIZE];
+    struct drop_counts drops;
+    char *damage;       /* NULL when whole */
+    int64_t mtime_ns;   /* 0 = not known */
+    int64_t capture_id; /* once it is written */
+};
+
+struct run_point {
+    const struct capture_point *input;
+    size_t first_file;
+    struct stage *stage;
+    struct half_opens *half_opens;
+    bool complete;
+};
+
+struct note {
+    char *text;
+    bool is_error;
+};
+
+struct ingest {
+    struct ingest_options options;
+    struct inputs inputs;
+    struct store *store;
+    struct labeler *labeler;
+    struct regions *clients;
+    struct prefix_set *local;
+    struct run_point *points;
+    struct run_file *files;
+    size_t file_count;
+    uint64_t seed;
+    /* while reading */
+    size_t point, file;         /* indexes; file is global */
+    struct analysis *analysis;  /* of the current point */
+    struct capture *capture;    /* of the current file */
+    uint64_t packets, bytes_done, bytes_total;
+    const char *doing;
+    /* the outcome */
+    struct ingest_result result;
+    struct note *notes;
+    size_t note_count;
+    char error[1024];
+};
+
+__attribute__((format(printf, 3, 4))) static void add_note(struct ingest *i, bool is_error,
+                                                           const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    struct note *grown = realloc(i->notes, (i->note_count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return; /* a note less; the run itself will fail if memory is really out */
+    i->notes = grown;
+    grown[i->note_count++] = (struct note){ strdup(text), is_error };
+}
+
+__attribute__((format(printf, 3, 4))) static enum status fail(struct ingest *i, enum status status,
+                                                              const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(i->error, sizeof i->error, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+static enum status store_failed(struct ingest *i, enum status status)
+{
+    return status == STATUS_OK ? status : fail(i, status, "%s", store_error(i->store));
+}
+
+/* Opening */
+
+static enum status open_regions(struct ingest *i)
+{
+    const struct ingest_options *o = &i->options;
+    if (o->client_file_count > 0) {
+        i->clients = regions_open();
+        if (i->clients == NULL)
+            return STATUS_NO_MEMORY;
+    }
+    for (size_t k = 0; k < o->client_file_count; k++) {
+        enum status status = regions_add_file(i->clients, o->client_files[k]);
+        if (status != STATUS_OK)
+            return fail(i, status, "%s", regions_error(i->clients));
+    }
+    if (i->clients != NULL && regions_bad_lines(i->clients) > 0)
+        add_note(i, false, "--clients: %zu lines could not be read and are left out",
+                 regions_bad_lines(i->clients));
+    if (o->local != NULL) {
+        enum status status = prefix_set_open(o->local, &i->local);
+        if (status != STATUS_OK)
+            return fail(i, STATUS_USAGE,
+                        "--local %s: neither a list of prefixes nor a file with one a line",
+                        o->local);
+    }
+    return STATUS_OK;
+}
+
+static enum status list_files(struct ingest *i)
+{
+    const struct inputs *in = &i->inputs;
+    for (size_t p = 0; p < in->point_count; p++)
+        i->file_count += in->points[p].file_count;
+    i->points = calloc(in->point_count + 1, sizeof *i->points);
+    i->files = calloc(i->file_count + 1, sizeof *i->files);
+    if (i->points == NULL || i->files == NULL)
+        return STATUS_NO_MEMORY;
+    size_t next = 0;
+    for (size_t p = 0; p < in->point_count; p++) {
+        i->points[p] = (struct run_point){ .input = &in->points[p], .first_file = next };
+        for (size_t k = 0; k < in->points[p].file_count; k++, next++) {
+            struct stat st;
+            i->files[next] = (struct run_file){ .input = &in->points[p].files[k], .point = p };
+            i->bytes_total += in->points[p].files[k].size;
+            if (stat(in->points[p].files[k].path, &st) == 0 && S_ISREG(st.st_mode))
+                i->files[next].mtime_ns =
+                    (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status find_inputs(struct ingest *i)
+{
+    enum status status = inputs_find(&i->options.inputs, &i->inputs);
+    for (size_t k = 0; k < i->inputs.note_count; k++) {
+        const struct input_note *n = &i->inputs.notes[k];
+        add_note(i, n->is_error, "%s: %s", n->path, n->text);
+        i->result.files_unreadable += n->is_error;
+    }
+    if (status == STATUS_USAGE && i->inputs.note_count > 0)
+        return fail(i, status, "%s", i->inputs.notes[0].text);
+    if (status != STATUS_OK)
+        return fail(i, status, "cannot list the captures");
+    return list_files(i);
+}
+
+enum status ingest_open(const struct ingest_options *options, struct ingest **ret_ingest)
+{
+    struct ingest *i = calloc(1, sizeof *i);
+    if (i == NULL)
+        return STATUS_NO_MEMORY;
+    *ret_ingest = i;
+    i->options = *options;
+    i->doing = "reading";
+    i->seed = hash_random_seed();
+    enum status status = find_inputs(i);
+    if (status == STATUS_OK)
+        status = open_regions(i);
+    if (status == STATUS_OK && i->file_count == 0)
+        return fail(i, STATUS_REFUSED, "no captures found: name pcap or pcapng files, directories "
+                                       "that hold some, or - for standard input");
+    if (status == STATUS_OK && !options->no_labels)
+        status = labeler_open(&i->labeler);
+    if (status == STATUS_OK) {
+        status = store_open(options->database, &i->store);
+        if (status != STATUS_OK && i->store != NULL)
+            return store_failed(i, status);
+    }
+    return status;
+}
+
+static void free_point(struct run_point *p)
+{
+    stage_close(p->stage);
+    half_opens_close(p->half_opens);
+    p->stage = NULL;
+    p->half_opens = NULL;
+}
+
+void ingest_close(struct ingest *i)
+{
+    if (i == NULL)
+        return;
+    analysis_close(i->analysis);
+    capture_close(i->capture);
+    for (size_t p = 0; i->points != NULL && p < i->inputs.point_count; p++)
+        free_point(&i->points[p]);
+    for (size_t k = 0; k < i->file_count && i->files != NULL; k++)
+        free(i->files[k].damage);
+    free(i->points);
+    free(i->files);
+    inputs_done(&i->inputs);
+    labeler_close(i->labeler);
+    regions_close(i->clients);
+    prefix_set_close(i->local);
+    store_close(i->store);
+    for (size_t k = 0; k < i->note_count; k++)
+        free(i->notes[k].text);
+    free(i->notes);
+    free(i);
+}
+
+/* Known content: repeating an ingest changes nothing */
+
+static bool same_content(const struct ingest *i, size_t point, const char *hex, size_t but)
+{
+    const struct run_point *p = &i->points[point];
+    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++)
+        if (k != but && i->files[k].state == FILE_READ &&
+            strcmp(i->files[k].content_hex, hex) == 0)
+            return true;
+    return false;
+}
+
+static enum status is_known(struct ingest *i, size_t file, const char *hex, bool *ret_known)
+{
+    size_t point = i->files[file].point;
+    if (same_content(i, point, hex, file)) {
+        *ret_known = true;
+        return STATUS_OK;
+    }
+    return store_failed(i, store_has_capture(i->store, hex, i->points[point].input->name,
+                                             ret_known));
+}
+
+static bool same_size_in_run(const struct ingest *i, size_t file)
+{
+    for (size_t k = 0; k < i->file_count; k++)
+        if (k != file && i->files[k].point == i->files[file].point &&
+            i->files[k].state == FILE_READ &&
+            i->files[k].input->size == i->files[file].input->size)
+            return true;
+    return false;
+}
+
+/* Reads a whole file for its hash alone. */
+static enum status hash_content(const char *path, char hex[HASH_HEX_SIZE])
+{
+    struct capture *c;
+    struct frame frame;
+    enum status status = capture_open(path, NULL, &c);
+    if (status == STATUS_NO_MEMORY)
+        return status;
+    while (status == STATUS_OK)
+        status = capture_next(c, &frame);
+    struct hash128 content = capture_info(c).content;
+    hex_text((struct bytes){ content.octet, sizeof content.octet }, hex);
+    capture_close(c);
+    return STATUS_OK;
+}
+
+/* Whether a file need not be read. Its content is hashed beforehand only if its size is known. */
+static enum status known_before_reading(struct ingest *i, size_t file, bool *ret_known)
+{
+    const struct input_file *input = i->files[file].input;
+    bool has_size = false;
+    char hex[HASH_HEX_SIZE];
+    *ret_known = false;
+    if (input->size == 0)
+        return STATUS_OK;
+    enum status status = store_failed(i, store_has_size(i->store, input->size, &has_size));
+    if (status != STATUS_OK || (!has_size && !same_size_in_run(i, file)))
+        return status;
+    status = hash_content(input->path, hex);
+    return status == STATUS_OK ? is_known(i, file, hex, ret_known) : status;
+}
+
+static void skip_known(struct ingest *i, size_t file)
+{
+    i->files[file].state = FILE_KNOWN;
+    i->bytes_done += i->files[file].input->size;
+    add_note(i, false, "%s: already ingested, nothing to do", i->files[file].input->path);
+}
+
+/* Reading */
+
+static enum status begin_point(struct ingest *i)
+{
+    struct run_point *p = &i->points[i->point];
+    size_t share = i->options.memory_max / 2 / i->inputs.point_count;
+    if (p->stage == NULL)
+        p->stage = stage_open(share > STAGE_MEMORY_MIN ? share : STAGE_MEMORY_MIN, NULL);
+    p->half_opens = half_opens_open(i->seed);
+    if (p->stage == NULL || p->half_opens == NULL)
+        return STATUS_NO_MEMORY;
+    struct analysis_options options = {
+        .stage = p->stage,
+        .labeler = i->labeler,
+        .half_opens = p->half_opens,
+        .memory_max = i->options.memory_max / 2,
+        .seed = i->seed,
+    };
+    i->file = p->first_file;
+    return analysis_open(&options, &i->analysis);
+}
+
+static enum status end_point(struct ingest *i)
+{
+    struct run_point *p = &i->points[i->point++];
+    enum status status = analysis_end(i->analysis);
+    analysis_close(i->analysis);
+    i->analysis = NULL;
+    p->complete = status == STATUS_OK;
+    return status == STATUS_IO ? fail(i, status, "%s", stage_error(p->stage)) : status;
+}
+
+/* Starts a point again without a file that turned out to be known only when it had been read. */
+static void restart_point(struct ingest *i)
+{
+    struct run_point *p = &i->points[i->point];
+    analysis_close(i->analysis);
+    i->analysis = NULL;
+    stage_clear(p->stage);
+    half_opens_close(p->half_opens);
+    p->half_opens = NULL;
+    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++)
+        if (i->files[k].state == FILE_READ)
+            i->files[k].state = FILE_PENDING;
+}
+
+static enum status begin_file(struct ingest *i)
+{
+    struct run_file *f = &i->files[i->file];
+    bool known;
+    enum status status = known_before_reading(i, i->file, &known);
+    if (status != STATUS_OK)
+        return status;
+    if (known) {
+        skip_known(i, i->file++);
+        return STATUS_OK;
+    }
+    status = capture_open(f->input->path, i->options.filter, &i->capture);
+    if (status == STATUS_OK) {
+        analysis_begin_file(i->analysis, (uint32_t)i->file);
+        return STATUS_OK;
+    }
+    if (status == STATUS_NO_MEMORY)
+        return status;
+    if (status == STATUS_USAGE)
+        return fail(i, status, "%s", capture_error(i->capture));
+    add_note(i, true, "%s", capture_error(i->capture));
+    i->result.files_unreadable++;
+    capture_close(i->capture);
+    i->capture = NULL;
+    f->state = FILE_UNREADABLE;
+    i->file++;
+    return STATUS_OK;
+}
+
+static enum status end_file(struct ingest *i, enum status reading)
+{
+    struct run_file *f = &i->files[i->file];
+    bool known;
+    f->info = capture_info(i->capture);
+    f->drops = *analysis_drops(i->analysis);
+    hex_text((struct bytes){ f->info.content.octet, sizeof f->info.content.octet },
+             f->content_hex);
+    free(f->damage);
+    f->damage = reading == STATUS_END ? NULL : strdup(capture_reason(i->capture));
+    if (reading != STATUS_END)
+        add_note(i, true, "%s (what comes before is used)", capture_error(i->capture));
+    capture_close(i->capture);
+    i->capture = NULL;
+    enum status status = is_known(i, i->file, f->content_hex, &known);
+    if (status != STATUS_OK)
+        return status;
+    if (known) {
+        skip_known(i, i->file);
+        restart_point(i);
+        return STATUS_OK;
+    }
+    f->state = FILE_READ;
+    i->packets += f->info.packets;
+    i->bytes_done += f->input->size;
+    i->file++;
+    return STATUS_OK;
+}
+
+static enum status read_frames(struct ingest *i)
+{
+    struct frame frame;
+    for (unsigned n = 0; n < FRAMES_PER_STEP; n++) {
+        enum status reading = capture_next(i->capture, &frame);
+        if (reading == STATUS_NO_MEMORY)
+            return reading;
+        if (reading != STATUS_OK)
+            return end_file(i, reading);
+        enum status status = analysis_frame(i->analysis, &frame);
+        if (status == STATUS_IO)
+            return fail(i, status, "%s", stage_error(i->points[i->point].stage));
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+enum status ingest_step(struct ingest *i, bool *ret_done)
+{
+    *ret_done = false;
+    if (i->capture != NULL)
+        return read_frames(i);
+    if (i->point == i->inputs.point_count) {
+        *ret_done = true;
+        return STATUS_OK;
+    }
+    if (i->analysis == NULL)
+        return begin_point(i);
+    const struct run_point *p = &i->points[i->point];
+    size_t end = p->first_file + p->input->file_count;
+    while (i->file < end && i->files[i->file].state != FILE_PENDING)
+        i->file++; /* known ones, when the point was started again */
+    return i->file == end ? end_point(i) : begin_file(i);
+}
+
+/* Judging and writing */
+
+struct learned {
+    struct profiles *profiles;
+    struct neighbours **neighbours; /* by point */
+};
+
+static enum status unpack(struct ingest *i, struct bytes item, struct facts *ret_facts)
+{
+    if (facts_unpack(item, ret_facts) == 0)
+        return fail(i, STATUS_NO_MEMORY, "out of memory");
+    return STATUS_OK;
+}
+
+static enum status learn_point(struct ingest *i, size_t point, const struct learned *l)
+{
+    struct run_point *p = &i->points[point];
+    struct bytes item;
+    enum status status;
+    stage_rewind(p->stage);
+    while ((status = stage_next(p->stage, &item)) == STATUS_OK) {
+        struct facts f;
+        status = unpack(i, item, &f);
+        if (status != STATUS_OK)
+            return status;
+        status = profiles_learn(l->profiles, &f);
+        if (status == STATUS_OK)
+            status = neighbours_add(l->neighbours[point], &f.client.address, f.start_ns,
+                                    client_rtt_by_ack(&f));
+        facts_done(&f);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return status == STATUS_END ? STATUS_OK : fail(i, status, "%s", stage_error(p->stage));
+}
+
+static struct row_text row_text_of(const char *text)
+{
+    return (struct row_text){ text, text == NULL ? 0 : strlen(text) };
+}
+
+static struct row_integer row_integer_of(int64_t value, bool has)
+{
+    return (struct row_integer){ has, has ? value : 0 };
+}
+
+static enum status write_capture(struct ingest *i, struct run_file *f, const char *now)
+{
+    const struct capture_point *point = i->points[f->point].input;
+    bool has_packets = f->info.first_at_ns != 0;
+    struct capture_row row = {
+        .path = row_text_of(f->input->path),
+        .point = row_text_of(point->name),
+        .content_hash = row_text_of(f->content_hex),
+        .file_size = row_integer_of((int64_t)f->input->size, true),
+        .file_mtime_ns = row_integer_of(f->mtime_ns, f->mtime_ns != 0),
+        .format = row_text_of(f->info.format),
+        .link_types = row_text_of(capture_link_type_name(f->info.link_type)),
+        .snaplen = row_integer_of(f->info.snaplen, f->info.snaplen != 0),
+        .packets = row_integer_of((int64_t)f->info.packets, true),
+        .bytes = row_integer_of((int64_t)f->info.bytes, true),
+        .first_packet_epoch_ns = row_integer_of(f->info.first_at_ns, has_packets),
+        .last_packet_epoch_ns = row_integer_of(f->info.last_at_ns, has_packets),
+        .site = row_text_of(point->labels.site),
+        .host = row_text_of(point->labels.host),
+        .region = row_text_of(point->labels.region),
+        .labels = row_text_of(point->labels.other),
+        .damage = row_text_of(f->damage),
+        .ingested_at = row_text_of(now),
+        .program_version = row_text_of(FIRSTFLIGHT_VERSION),
+    };
+    return store_failed(i, store_capture(i->store, &row, &f->drops, &f->capture_id));
+}
+
+/* Whether another process wrote one of the point's files while this one read. */
+static enum status written_meanwhile(struct ingest *i, const struct run_point *p, bool *ret_known)
+{
+    *ret_known = false;
+    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++) {
+        const struct run_file *f = &i->files[k];
+        if (f->state != FILE_READ)
+            continue;
+        enum status status = store_failed(
+            i, store_has_capture(i->store, f->content_hex, p->input->name, ret_known));
+        if (status != STATUS_OK || *ret_known)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status write_captures(struct ingest *i, const struct run_point *p)
+{
+    char now[32];
+    time_t seconds = time(NULL);
+    struct tm utc;
+    strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
+    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++) {
+        struct run_file *f = &i->files[k];
+        if (f->state != FILE_READ)
+            continue;
+        enum status status = write_capture(i, f, now);
+        if (status != STATUS_OK)
+            return status;
+        i->result.files_read++;
+        i->result.files_damaged += f->damage != NULL;
+        i->result.packets += f->info.packets;
+    }
+    return STATUS_OK;
+}
+
+static enum status write_flow(struct ingest *i, const struct facts *f, const struct learned *l,
+                              const struct run_point *p, struct buffer *json)
+{
+    const struct neighbours *near = l->neighbours[i->files[f->file].point];
+    struct verdict verdict = judge(f, profiles_find(l->profiles, f));
+    struct path path = path_of(f, neighbours_least(near, &f->client.address, f->start_ns));
+    struct timing timing = timing_of(f, &verdict, &path);
+    struct row_context context = {
+        .point = p->input->name,
+        .labels = &p->input->labels,
+        .clients = i->clients,
+        .local = i->local,
+        .capture_id = i->files[f->file].capture_id,
+    };
+    struct row_space space;
+    struct flow_row row;
+    bool added;
+    row_fill(f, &verdict, &path, &timing, &context, &space, &row);
+    json->len = 0;
+    if (f->tls && !i->options.no_facts) {
+        enum status status = facts_to_json(f, json);
+        if (status != STATUS_OK)
+            return status;
+    }
+    enum status status = store_flow(i->store, &row, (struct bytes){ json->at, json->len }, &added);
+    if (added)
+        i->result.flows_added++;
+    else
+        i->result.flows_known++;
+    return store_failed(i, status);
+}
+
+static enum status write_half_opens(struct ingest *i, const struct run_point *p)
+{
+    size_t count;
+    const struct half_open_count *all = half_opens_all(p->half_opens, &count);
+    int64_t capture_id = 0;
+    for (size_t k = p->first_file; k < p->first_file + p->input->file_count && capture_id == 0; k++)
+        if (i->files[k].state == FILE_READ)
+            capture_id = i->files[k].capture_id;
+    for (size_t k = 0; k < count; k++) {
+        char server[ADDRESS_TEXT_SIZE];
+        if (all[k].flows == 0)
+            continue;
+        enum status status = store_half_open(
+            i->store, capture_id, address_text(&all[k].server.address, server), all[k].server.port,
+            all[k].second, (int64_t)all[k].flows, half_open_prefixes(&all[k]));
+        if (status != STATUS_OK)
+            return store_failed(i, status);
+    }
+    return STATUS_OK;
+}
+
+static enum status write_point(struct ingest *i, size_t point, const struct learned *l)
+{
+    struct run_point *p = &i->points[point];
+    struct buffer json = { 0 };
+    struct bytes item;
+    bool known;
+    enum status status = written_meanwhile(i, p, &known);
+    if (status == STATUS_OK && known) {
+        add_note(i, true, "%s: written by another ingest meanwhile, left out", p->input->name);
+        return STATUS_OK;
+    }
+    if (status == STATUS_OK)
+        status = write_captures(i, p);
+    stage_rewind(p->stage);
+    while (status == STATUS_OK && (status = stage_next(p->stage, &item)) == STATUS_OK) {
+        struct facts f;
+        status = unpack(i, item, &f);
+        if (status != STATUS_OK)
+            break;
+        status = write_flow(i, &f, l, p, &json);
+        facts_done(&f);
+    }
+    buffer_done(&json);
+    return status == STATUS_END ? write_half_opens(i, p) : status;
+}
+
+/* The number of a tally that was seen most often; false when it is empty. */
+static bool most_frequent(const struct tally *t, struct row_integer *ret_number,
+                          struct row_integer *ret_flows)
+{
+    const struct tally_entry *most = NULL;
+    for (unsigned k = 0; k < t->used; k++)
+        if (most == NULL || t->entry[k].count > most->count)
+            most = &t->entry[k];
+    *ret_number = row_integer_of(most == NULL ? 0 : most->number, most != NULL);
+    *ret_flows = row_integer_of(most == NULL ? 0 : most->count, true);
+    return most != NULL;
+}
+
+static enum status write_profiles(struct ingest *i, const struct profiles *profiles)
+{
+    for (size_t k = 0; k < profiles_count(profiles); k++) {
+        const struct profile *p = profiles_at(profiles, k);
+        char server[ADDRESS_TEXT_SIZE];
+        if (p->is_wide || p->flows == 0)
+            continue;
+        struct server_profile_row row = {
+            .server_ip = row_text_of(address_text(&p->server.address, server)),
+            .server_port = row_integer_of(p->server.port, true),
+            .sni = row_text_of(p->server_name == NULL ? "" : p->server_name),
+            .from_epoch_ns = row_integer_of(p->first_ns, true),
+            .to_epoch_ns = row_integer_of(p->last_ns, true),
+            .flows = row_integer_of((int64_t)p->flows, true),
+        };
+        bool one = p->flights[FLIGHT_ONE] > p->flights[FLIGHT_SEPARATE];
+        uint32_t shown = p->flights[one ? FLIGHT_ONE : FLIGHT_SEPARATE];
+        row.flight_records = row_integer_of(1, one);
+        row.flight_records_flows = row_integer_of(shown, true);
+        row.http2_settings_flows = row_integer_of(0, true);
+        most_frequent(&p->identities, &row.ticket_len, &row.ticket_len_flows);
+        most_frequent(&p->rests, &row.ticket_constant, &row.ticket_constant_flows);
+        most_frequent(&p->extensions, &row.encrypted_extensions_len,
+                      &row.encrypted_extensions_flows);
+        enum status status = store_server_profile(i->store, &row);
+        if (status != STATUS_OK)
+            return store_failed(i, status);
+    }
+    return STATUS_OK;
+}
+
+static enum status write_all(struct ingest *i, const struct learned *l)
+{
+    enum status status = store_failed(i, store_begin(i->store));
+    for (size_t p = 0; status == STATUS_OK && p < i->inputs.point_count; p++)
+        if (i->points[p].complete)
+            status = write_point(i, p, l);
+    if (status == STATUS_OK)
+        status = write_profiles(i, l->profiles);
+    if (status == STATUS_OK)
+        return store_failed(i, store_commit(i->store));
+    store_rollback(i->store);
+    return status;
+}
+
+static enum status learn_all(struct ingest *i, struct learned *l)
+{
+    l->profiles = profiles_open();
+    l->neighbours = calloc(i->inputs.point_count + 1, sizeof *l->neighbours);
+    if (l->profiles == NULL || l->neighbours == NULL)
+        return STATUS_NO_MEMORY;
+    for (size_t p = 0; p < i->inputs.point_count; p++) {
+        l->neighbours[p] = neighbours_open(i->seed);
+        if (l->neighbours[p] == NULL)
+            return STATUS_NO_MEMORY;
+        enum status status = i->points[p].complete ? learn_point(i, p, l) : STATUS_OK;
+        if (status != STATUS_OK)
+            return status;
+    }
+    profiles_settle(l->profiles);
+    return STATUS_OK;
+}
+
+enum status ingest_finish(struct ingest *i)
+{
+    struct learned l = { 0 };
+    i->doing = "judging and writing";
+    size_t unread = 0;
+    for (size_t p = 0; p < i->inputs.point_count; p++)
+        unread += !i->points[p].complete;
+    if (unread > 0)
+        add_note(i, true, "%zu of %zu capture points were not read to their end and are left out; "
+                          "run the same ingest again for them", unread, i->inputs.point_count);
+    enum status status = learn_all(i, &l);
+    if (status == STATUS_OK)
+        status = write_all(i, &l);
+    for (size_t p = 0; l.neighbours != NULL && p < i->inputs.point_count; p++)
+        neighbours_close(l.neighbours[p]);
+    free(l.neighbours);
+    profiles_close(l.profiles);
+    for (size_t k = 0; k < i->file_count; k++)
+        i->result.files_known += i->files[k].state == FILE_KNOWN;
+    return status;
+}
+
+struct ingest_progress ingest_progress(const struct ingest *i)
+{
+    struct ingest_progress p = {
+        .bytes_done = i->bytes_done,
+        .bytes_total = i->bytes_total,
+        .packets = i->packets,
+        .files_total = i->file_count,
+        .doing = i->doing,
+    };
+    for (size_t k = 0; k < i->file_count; k++)
+        p.files_done += i->files[k].state != FILE_PENDING;
+    if (i->capture != NULL) {
+        struct capture_info info = capture_info(i->capture);
+        p.bytes_done += info.bytes;
+        p.packets += info.packets;
+        p.path = i->files[i->file].input->path;
+    }
+    if (i->analysis != NULL)
+        p.flows = analysis_flows(i->analysis);
+    return p;
+}
+
+struct ingest_result ingest_result(const struct ingest *i)
+{
+    return i->result;
+}
+
+const char *ingest_error(const struct ingest *i)
+{
+    return i->error[0] != '\0' ? i->error : "out of memory";
+}
+
+size_t ingest_note_count(const struct ingest *i)
+{
+    return i->note_count;
+}
+
+const char *ingest_note(const struct ingest *i, size_t index, bool *ret_is_error)
+{
+    *ret_is_error = i->notes[index].is_error;
+    return i->notes[index].text == NULL ? "out of memory" : i->notes[index].text;
+}

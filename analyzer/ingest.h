@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef INGEST_H
+#define INGEST_H
+/*
+ * One run: the captures of a command line to rows of a database.
+ *
+ *   inputs -> capture points -> analysis of each -> staged facts
+ *          -> profiles of servers, neighbours of clients -> verdict, path, timing -> rows
+ *
+ * Rows are written once, in one transaction, when every capture of the run was read: all points
+ * that were read to their end, or nothing.
+ */
+#include "inputs.h"
+#include "status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ingest_options {
+    const char *database;
+    struct input_options inputs;
+    const char *filter;         /* pcap filter expression; NULL */
+    char **client_files;        /* --clients, in order */
+    size_t client_file_count;
+    const char *local;          /* --local; NULL */
+    size_t memory_max;          /* bytes */
+    bool no_facts;              /* flow_facts stays empty */
+    bool no_labels;             /* nDPI is not asked */
+};
+
+struct ingest;
+
+struct ingest_progress {
+    uint64_t bytes_done, bytes_total; /* of files */
+    uint64_t packets, flows;
+    size_t files_done, files_total;
+    const char *doing; /* "reading", "judging and writing"; static text */
+    const char *path;  /* file being read; NULL */
+};
+
+struct ingest_result {
+    size_t files_read, files_known, files_damaged, files_unreadable;
+    uint64_t packets, flows_added, flows_known;
+};
+
+/*
+ * Opens the database and finds the captures. On failure *ret_ingest is still set (unless
+ * STATUS_NO_MEMORY) so that ingest_error() can be asked; close it.
+ */
+MUST_USE enum status ingest_open(const struct ingest_options *options, struct ingest **ret_ingest);
+void ingest_close(struct ingest *i); /* NULL is accepted */
+
+/* Reads on for a moment; *ret_done when every capture was read. */
+MUST_USE enum status ingest_step(struct ingest *i, bool *ret_done);
+
+/*
+ * Judges and writes the rows of all points that were read to their end; after an interruption those
+ * that were not are left for another run, and said so in a note.
+ */
+MUST_USE enum status ingest_finish(struct ingest *i);
+
+struct ingest_progress ingest_progress(const struct ingest *i);
+struct ingest_result ingest_result(const struct ingest *i);
+const char *ingest_error(const struct ingest *i);
+
+/* Notes for a person, in the order they came up; an error is one about a named or damaged file. */
+size_t ingest_note_count(const struct ingest *i);
+const char *ingest_note(const struct ingest *i, size_t index, bool *ret_is_error);
+
+#endif

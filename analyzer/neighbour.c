@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "neighbour.h"
+
+#include "hash.h"
+
+#include <stdlib.h>
+
+#define NS_PER_MINUTE (60 * INT64_C(1000000000))
+
+/* One client in one minute; an open-addressing table of them, half of it empty. */
+struct neighbour {
+    struct address client;
+    int64_t minute;
+    int64_t least_ns; /* 0 = the place is empty */
+};
+
+struct neighbours {
+    struct neighbour *table;
+    size_t size, count;
+    uint64_t seed;
+};
+
+struct neighbours *neighbours_open(uint64_t seed)
+{
+    struct neighbours *n = calloc(1, sizeof *n);
+    if (n != NULL)
+        n->seed = seed;
+    return n;
+}
+
+void neighbours_close(struct neighbours *n)
+{
+    if (n == NULL)
+        return;
+    free(n->table);
+    free(n);
+}
+
+/* The place of a client and minute, or the empty one where it would go. */
+static struct neighbour *place_of(const struct neighbours *n, const struct address *client,
+                                  int64_t minute)
+{
+    uint8_t key[sizeof *client + sizeof minute];
+    memcpy(key, client, sizeof *client);
+    memcpy(key + sizeof *client, &minute, sizeof minute);
+    size_t i = (size_t)hash_table((struct bytes){ key, sizeof key }, n->seed) & (n->size - 1);
+    while (n->table[i].least_ns != 0 &&
+           (n->table[i].minute != minute || !address_equal(&n->table[i].client, client)))
+        i = (i + 1) & (n->size - 1);
+    return &n->table[i];
+}
+
+static enum status grow(struct neighbours *n)
+{
+    struct neighbour *old = n->table;
+    size_t old_size = n->size;
+    struct neighbour *table = calloc(old_size == 0 ? 1024 : 2 * old_size, sizeof *table);
+    if (table == NULL)
+        return STATUS_NO_MEMORY;
+    n->table = table;
+    n->size = old_size == 0 ? 1024 : 2 * old_size;
+    for (size_t i = 0; i < old_size; i++)
+        if (old[i].least_ns != 0)
+            *place_of(n, &old[i].client, old[i].minute) = old[i];
+    free(old);
+    return STATUS_OK;
+}
+
+enum status neighbours_add(struct neighbours *n, const struct address *client, int64_t start_ns,
+                           int64_t rtt_ns)
+{
+    if (rtt_ns <= 0)
+        return STATUS_OK;
+    if (2 * (n->count + 1) > n->size && n->count < NEIGHBOURS_MAX) {
+        enum status status = grow(n);
+        if (status != STATUS_OK)
+            return status;
+    }
+    int64_t minute = start_ns / NS_PER_MINUTE;
+    struct neighbour *place = place_of(n, client, minute);
+    if (place->least_ns == 0) {
+        if (n->count >= NEIGHBOURS_MAX)
+            return STATUS_OK;
+        n->count++;
+        *place = (struct neighbour){ *client, minute, rtt_ns };
+    } else if (rtt_ns < place->least_ns) {
+        place->least_ns = rtt_ns;
+    }
+    return STATUS_OK;
+}
+
+int64_t neighbours_least(const struct neighbours *n, const struct address *client, int64_t start_ns)
+{
+    int64_t least = INT64_MIN;
+    int64_t minute = start_ns / NS_PER_MINUTE;
+    for (int64_t m = minute - NEIGHBOUR_MINUTES; n->size > 0 && m <= minute + NEIGHBOUR_MINUTES; m++) {
+        int64_t found = place_of(n, client, m)->least_ns;
+        if (found != 0 && (least == INT64_MIN || found < least))
+            least = found;
+    }
+    return least;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char HELP[] =
+    "usage: firstflight COMMAND [-d DB] [OPTION]...\n"
+    "\n"
+    "Reads packet captures and says, per TLS connection, which kind of handshake it was (full,\n"
+    "resumed, 0-RTT) and how long the client waited from its first SYN to the first byte of the\n"
+    "application's response. Results go into a SQLite file, one row per connection.\n"
+    "\n"
+    "  ingest PATH...     read captures (files, directories, - for standard input) into the database\n"
+    "  report [NAME]      answer a question; without a name: latency by client region\n"
+    "  flows              list connections\n"
+    "  show FLOW          draw one connection: its records, times, and why each verdict is what it is\n"
+    "  sql QUERY          run a query, read-only, with median() and percentile()\n"
+    "  captures           what is in the database: files, times, drops, damage\n"
+    "\n"
+    "  -d, --database DB  the database file (firstflight.db)\n"
+    "  -q, --quiet        no notes and no progress on standard error\n"
+    "  -v, --verbose      more of them\n"
+    "  -h, --help         this text, or that of a command\n"
+    "      --version      versions of firstflight and of the libraries in use\n"
+    "\n"
+    "Exit status: 0 done; 1 wrong usage; 2 failed; 3 done, but some input was damaged or unreadable;\n"
+    "130 interrupted, after keeping what was complete.\n";
+
+static const char HELP_INGEST[] =
+    "usage: firstflight ingest [-d DB] [OPTION]... PATH...\n"
+    "\n"
+    "Reads pcap and pcapng files into the database. Directories are read recursively; - is standard\n"
+    "input. Files of one place (same directory, same name but for digits, same labels) are one\n"
+    "capture point: they are put in order of time, and connections go on from one to the next.\n"
+    "Reading a file again changes nothing.\n"
+    "\n"
+    "      --site NAME         labels of the capture point\n"
+    "      --host NAME\n"
+    "      --region NAME       also the region of clients that no --clients file knows\n"
+    "      --labels PATTERN    labels from the path: '{region}/{site}/{host}/*'; other names become\n"
+    "                          labels, too\n"
+    "      --clients FILE      prefixes of clients: geofeed CSV (RFC 8805), CSV prefix,region, or\n"
+    "                          .mmdb; may be given again, the first that knows an address answers\n"
+    "      --local LIST|FILE   our own prefixes, to tell inbound connections from our own outbound\n"
+    "      --filter EXPR       read only packets that match a pcap filter expression\n"
+    "      --files-from FILE   more paths, one a line; - is standard input\n"
+    "      --max-memory SIZE   for connections in progress and results, as 512M or 2G (1G)\n"
+    "      --no-facts          keep no records: smaller, but show cannot draw the connections\n"
+    "      --no-labels         do not ask nDPI for the application\n"
+    "  -d, --database DB       the database file (firstflight.db), made when it is not there\n"
+    "  -q, --quiet             no notes and no progress\n"
+    "\n"
+    "Example: tcpdump writes edge/fra/*.pcap, edge/sin/*.pcap\n"
+    "  firstflight ingest -d june.db --labels '{site}/*' edge/\n";
+
+static const char HELP_REPORT[] =
+    "usage: firstflight report [-d DB] [NAME] [OPTION]...\n"
+    "\n"
+    "Answers a question about the connections in the database.\n"
+    "\n"
+    "  regions      time to the first response by client region and kind of handshake, and what\n"
+    "               0-RTT gains (the default)\n"
+    "\n"
+    "      --by COLUMN,...     group by these columns of table flow instead of client_region\n"
+    "      --where SQL         only flows for which this is true, as \"sni = 'www.example.com'\"\n"
+    "      --since T           only flows that began at T or later: ISO 8601 (UTC unless it has an\n"
+    "      --until T           offset), epoch seconds, 14:00 on the day of the data, or -2h\n"
+    "      --format FORMAT     table (default), csv or json\n"
+    "  -o, --output FILE       write there instead of standard output\n"
+    "  -d, --database DB       the database file (firstflight.db)\n";
+
+static const char HELP_FLOWS[] =
+    "usage: firstflight flows [-d DB] [OPTION]...\n"
+    "\n"
+    "Lists connections, oldest first.\n"
+    "\n"
+    "      --where SQL         only flows for which this is true, as \"early_data = 'rejected'\"\n"
+    "      --since T, --until T\n"
+    "                          only flows that began in that time: ISO 8601, epoch seconds, 14:00, -2h\n"
+    "      --community-id ID   only flows with that Community ID\n"
+    "      --limit N           at most N flows (20)\n"
+    "      --format FORMAT     table (default), csv or json\n"
+    "  -o, --output FILE       write there instead of standard output\n"
+    "  -d, --database DB       the database file (firstflight.db)\n";
+
+static const char HELP_SHOW[] =
+    "usage: firstflight show [-d DB] FLOW\n"
+    "\n"
+    "Draws one connection: every TLS record with its time, side and length, what it is taken for and\n"
+    "why. FLOW is a flow_id, a flow_uid or the first digits of one.\n"
+    "\n"
+    "  -o, --output FILE       write there instead of standard output\n"
+    "  -d, --database DB       the database file (firstflight.db)\n";
+
+static const char HELP_SQL[] =
+    "usage: firstflight sql [-d DB] [OPTION]... QUERY\n"
+    "\n"
+    "Runs one SQL query, read-only. Beside SQLite's own functions there are median(x),\n"
+    "percentile(x, p) with p from 0 to 100, percentile_cont(x, f) and percentile_disc(x, f) with f\n"
+    "from 0 to 1. Tables and views are explained in schema/README.md.\n"
+    "\n"
+    "      --format FORMAT     table (default), csv, json, ndjson or markdown\n"
+    "  -o, --output FILE       write there instead of standard output\n"
+    "  -d, --database DB       the database file (firstflight.db)\n"
+    "\n"
+    "Example:\n"
+    "  firstflight sql \"SELECT handshake, count(*), median(perceived_ns) / 1e6 FROM flow GROUP BY 1\"\n";
+
+static const char HELP_CAPTURES[] =
+    "usage: firstflight captures [-d DB] [OPTION]...\n"
+    "\n"
+    "Lists the capture files in the database by capture point: times, packets, what was not used of\n"
+    "them and why, and what was damaged.\n"
+    "\n"
+    "      --format FORMAT     table (default), csv or json\n"
+    "  -o, --output FILE       write there instead of standard output\n"
+    "  -d, --database DB       the database file (firstflight.db)\n";
+
+enum option_code {
+    OPTION_SITE = 256,
+    OPTION_HOST,
+    OPTION_REGION,
+    OPTION_LABELS,
+    OPTION_CLIENTS,
+    OPTION_LOCAL,
+    OPTION_FILTER,
+    OPTION_FILES_FROM,
+    OPTION_MAX_MEMORY,
+    OPTION_NO_FACTS,
+    OPTION_NO_LABELS,
+    OPTION_BY,
+    OPTION_WHERE,
+    OPTION_SINCE,
+    OPTION_UNTIL,
+    OPTION_FORMAT,
+    OPTION_COMMUNITY_ID,
+    OPTION_LIMIT,
+    OPTION_VERSION,
+};
+
+static const struct option OPTIONS[] = {
+    { "site", required_argument, NULL, OPTION_SITE },
+    { "host", required_argument, NULL, OPTION_HOST },
+    { "region", required_argument, NULL, OPTION_REGION },
+    { "labels", required_argument, NULL, OPTION_LABELS },
+    { "clients", required_argument, NULL, OPTION_CLIENTS },
+    { "local", required_argument, NULL, OPTION_LOCAL },
+    { "filter", required_argument, NULL, OPTION_FILTER },
+    { "files-from", required_argument, NULL, OPTION_FILES_FROM },
+    { "max-memory", required_argument, NULL, OPTION_MAX_MEMORY },
+    { "no-facts", no_argument, NULL, OPTION_NO_FACTS },
+    { "no-labels", no_argument, NULL, OPTION_NO_LABELS },
+    { "by", required_argument, NULL, OPTION_BY },
+    { "where", required_argument, NULL, OPTION_WHERE },
+    { "since", required_argument, NULL, OPTION_SINCE },
+    { "until", required_argument, NULL, OPTION_UNTIL },
+    { "format", required_argument, NULL, OPTION_FORMAT },
+    { "community-id", required_argument, NULL, OPTION_COMMUNITY_ID },
+    { "limit", required_argument, NULL, OPTION_LIMIT },
+    { "database", required_argument, NULL, 'd' },
+    { "output", required_argument, NULL, 'o' },
+    { "quiet", no_argument, NULL, 'q' },
+    { "verbose", no_argument, NULL, 'v' },
+    { "help", no_argument, NULL, 'h' },
+    { "version", no_argument, NULL, OPTION_VERSION },
+    { 0 },
+};
+
+/* The options that each command takes beside -d, -q, -v, -h; 0 ends a list. */
+static const struct {
+    const char *name;
+    enum command command;
+    const char *help;
+    size_t words_min, words_max;
+    const char *words_wanted;
+    int options[16];
+} COMMANDS[] = {
+    { "ingest", COMMAND_INGEST, HELP_INGEST, 0, SIZE_MAX, "paths of captures",
+      { OPTION_SITE, OPTION_HOST, OPTION_REGION, OPTION_LABELS, OPTION_CLIENTS, OPTION_LOCAL,
+        OPTION_FILTER, OPTION_FILES_FROM, OPTION_MAX_MEMORY, OPTION_NO_FACTS, OPTION_NO_LABELS } },
+    { "report", COMMAND_REPORT, HELP_REPORT, 0, 1, "one name of a report",
+      { OPTION_BY, OPTION_WHERE, OPTION_SINCE, OPTION_UNTIL, OPTION_FORMAT, 'o' } },
+    { "flows", COMMAND_FLOWS, HELP_FLOWS, 0, 0, "options only",
+      { OPTION_WHERE, OPTION_SINCE, OPTION_UNTIL, OPTION_COMMUNITY_ID, OPTION_LIMIT, OPTION_FORMAT,
+        'o' } },
+    { "show", COMMAND_SHOW, HELP_SHOW, 1, 1, "one flow: its flow_id or flow_uid", { 'o' } },
+    { "sql", COMMAND_SQL, HELP_SQL, 1, 1, "one query, in quotes", { OPTION_FORMAT, 'o' } },
+    { "captures", COMMAND_CAPTURES, HELP_CAPTURES, 0, 0, "options only", { OPTION_FORMAT, 'o' } },
+};
+enum { COMMAND_KINDS = sizeof COMMANDS / sizeof COMMANDS[0] };
+
+const char *cli_help(enum command command)
+{
+    for (size_t i = 0; i < COMMAND_KINDS; i++)
+        if (COMMANDS[i].command == command)
+            return COMMANDS[i].help;
+    return HELP;
+}
+
+/* "512M", "2G", "100000"; false when it is no size. */
+static bool read_size(const char *text, size_t *ret_size)
+{
+    char *end;
+    errno = 0;
+    unsigned long long n = strtoull(text, &end, 10);
+    unsigned shift = 0;
+    switch (*end) {
+    case 'k': case 'K': shift = 10; break;
+    case 'm': case 'M': shift = 20; break;
+    case 'g': case 'G': shift = 30; break;
+    case 't': case 'T': shift = 40; break;
+    default: break;
+    }
+    end += shift > 0;
+    if (errno != 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || n > SIZE_MAX >> shift)
+        return false;
+    *ret_size = (size_t)n << shift;
+    return true;
+}
+
+static bool read_count(const char *text, int64_t *ret_count)
+{
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || n < 0)
+        return false;
+    *ret_count = n;
+    return true;
+}
+
+static bool takes_option(size_t kind, int option)
+{
+    if (option == 'd' || option == 'q' || option == 'v' || option == 'h')
+        return true;
+    for (size_t i = 0; i < sizeof COMMANDS[kind].options / sizeof(int); i++)
+        if (COMMANDS[kind].options[i] == option)
+            return true;
+    return false;
+}
+
+static bool add_client_file(struct ingest_options *o, char *path)
+{
+    if (o->client_file_count == CLIENT_FILES_MAX)
+        return false;
+    o->client_files[o->client_file_count++] = path;
+    return true;
+}
+
+/* Takes one option; false when its value is wrong. */
+static bool take_option(struct command_line *line, int option, char *value)
+{
+    struct ingest_options *in = &line->ingest;
+    switch (option) {
+    case 'd': line->database = value; return true;
+    case 'o': line->output = value; return true;
+    case 'q': line->quiet = true; return true;
+    case 'v': line->verbose = true; return true;
+    case OPTION_SITE: in->inputs.site = value; return true;
+    case OPTION_HOST: in->inputs.host = value; return true;
+    case OPTION_REGION: in->inputs.region = value; return true;
+    case OPTION_LABELS: in->inputs.label_pattern = value; return true;
+    case OPTION_CLIENTS: return add_client_file(in, value);
+    case OPTION_LOCAL: in->local = value; return true;
+    case OPTION_FILTER: in->filter = value; return true;
+    case OPTION_FILES_FROM: in->inputs.files_from = value; return true;
+    case OPTION_MAX_MEMORY: return read_size(value, &in->memory_max) && in->memory_max >= 1 << 20;
+    case OPTION_NO_FACTS: in->no_facts = true; return true;
+    case OPTION_NO_LABELS: in->no_labels = true; return true;
+    case OPTION_BY: line->by = value; return true;
+    case OPTION_WHERE: line->where = value; return true;
+    case OPTION_SINCE: line->since = value; return true;
+    case OPTION_UNTIL: line->until = value; return true;
+    case OPTION_FORMAT: line->format = value; return true;
+    case OPTION_COMMUNITY_ID: line->community_id = value; return true;
+    case OPTION_LIMIT: return read_count(value, &line->limit);
+    default: return false;
+    }
+}
+
+static const char *option_name(int option)
+{
+    for (size_t i = 0; OPTIONS[i].name != NULL; i++)
+        if (OPTIONS[i].val == option)
+            return OPTIONS[i].name;
+    return "?";
+}
+
+static enum status wrong(char *error, size_t size, const char *what, const char *about,
+                         const char *command)
+{
+    snprintf(error, size, "%s%s%s; see firstflight %s%s--help", what, about[0] != '\0' ? ": " : "",
+             about, command, command[0] != '\0' ? " " : "");
+    return STATUS_USAGE;
+}
+
+static bool find_command(const char *word, size_t *ret_kind)
+{
+    for (size_t i = 0; i < COMMAND_KINDS; i++)
+        if (strcmp(word, COMMANDS[i].name) == 0) {
+            *ret_kind = i;
+            return true;
+        }
+    return false;
+}
+
+static enum status read_options(int argc, char **argv, size_t kind, struct command_line *line,
+                                char *error, size_t size)
+{
+    const char *name = COMMANDS[kind].name;
+    int option;
+    opterr = 0;
+    optind = 1;
+    while ((option = getopt_long(argc, argv, ":d:o:qvh", OPTIONS, NULL)) != -1) {
+        if (option == ':')
+            return wrong(error, size, "value missing behind", argv[optind - 1], name);
+        if (option == '?' || !takes_option(kind, option))
+            return wrong(error, size, "no such option here", argv[optind - 1], name);
+        if (option == 'h') {
+            line->command = COMMAND_HELP;
+            line->text = COMMANDS[kind].help;
+            return STATUS_OK;
+        }
+        if (!take_option(line, option, optarg))
+            return wrong(error, size, option_name(option), optarg, name);
+    }
+    line->words = argv + optind;
+    line->word_count = (size_t)(argc - optind);
+    if (line->word_count < COMMANDS[kind].words_min || line->word_count > COMMANDS[kind].words_max)
+        return wrong(error, size, "this command takes", COMMANDS[kind].words_wanted, name);
+    if (line->command == COMMAND_INGEST) {
+        if (line->word_count == 0 && line->ingest.inputs.files_from == NULL)
+            return wrong(error, size, "nothing to read", "name files or directories, or -", name);
+        line->ingest.inputs.paths = line->words;
+        line->ingest.inputs.path_count = line->word_count;
+        line->ingest.database = line->database;
+    }
+    return STATUS_OK;
+}
+
+enum status cli_read(int argc, char **argv, char *client_files[CLIENT_FILES_MAX],
+                     struct command_line *ret_line, char *ret_error, size_t error_size)
+{
+    *ret_line = (struct command_line){
+        .database = "firstflight.db",
+        .limit = -1,
+        .ingest = { .memory_max = (size_t)1 << 30, .client_files = client_files },
+    };
+    const char *word = argc > 1 ? argv[1] : "";
+    if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "help") == 0) {
+        ret_line->command = COMMAND_HELP;
+        ret_line->text = HELP;
+        return STATUS_OK;
+    }
+    if (strcmp(word, "--version") == 0) {
+        ret_line->command = COMMAND_VERSION;
+        return STATUS_OK;
+    }
+    size_t kind;
+    if (argc < 2)
+        return wrong(ret_error, error_size, "no command", "", "");
+    if (!find_command(word, &kind))
+        return wrong(ret_error, error_size, "no such command", word, "");
+    ret_line->command = COMMANDS[kind].command;
+    return read_options(argc - 1, argv + 1, kind, ret_line, ret_error, error_size);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_H
+#define CLI_H
+/* The command line: words to options, and the help texts. Prints nothing. */
+#include "ingest.h"
+
+enum command {
+    COMMAND_NONE,
+    COMMAND_INGEST,
+    COMMAND_REPORT,
+    COMMAND_FLOWS,
+    COMMAND_SHOW,
+    COMMAND_SQL,
+    COMMAND_CAPTURES,
+    COMMAND_HELP,    /* text is what to print */
+    COMMAND_VERSION,
+};
+
+struct command_line {
+    enum command command;
+    const char *database;      /* -d, default firstflight.db */
+    bool quiet, verbose;
+    const char *format;        /* --format; NULL = the command's default */
+    const char *output;        /* -o FILE; NULL = standard output */
+    char **words;              /* what is no option: report name, flow, query */
+    size_t word_count;
+    struct ingest_options ingest;
+    /* report and flows */
+    const char *by, *where, *since, *until, *community_id;
+    int64_t limit;             /* -1 = none given */
+    const char *text;          /* of COMMAND_HELP */
+};
+
+/* Room for repeated options; freed by nobody, since it points into argv. */
+enum { CLIENT_FILES_MAX = 64 };
+
+/*
+ * Reads argv. STATUS_USAGE: ret_error says what is wrong and what to type instead. Strings in the
+ * result point into argv; client_files is storage for repeated --clients.
+ */
+MUST_USE enum status cli_read(int argc, char **argv, char *client_files[CLIENT_FILES_MAX],
+                              struct command_line *ret_line, char *ret_error, size_t error_size);
+
+/* The help of a command, COMMAND_NONE for the program's. */
+const char *cli_help(enum command command);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments, exit status, and the only place that prints to standard error. */
+#include "capture.h"
+#include "cli.h"
+#include "label.h"
+#include "region.h"
+#include "store.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum exit_status {
+    EXIT_DONE = 0,
+    EXIT_USAGE = 1,
+    EXIT_FAILED = 2,
+    EXIT_DAMAGED = 3, /* done, but some input could not be used as a whole */
+    EXIT_INTERRUPTED = 130,
+};
+
+/* Set by SIGINT and SIGTERM, looked at between steps: the one thing a handler may touch. */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+static void catch_interrupts(void)
+{
+    struct sigaction action = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND };
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static void complain(const char *text)
+{
+    fprintf(stderr, "firstflight: %s\n", text);
+}
+
+/* Progress: one line that is written over, at most four times a second, on a terminal only. */
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void show_progress(const struct ingest *ingest, int64_t started_ns)
+{
+    struct ingest_progress p = ingest_progress(ingest);
+    double seconds = (double)(now_ns() - started_ns) / 1e9;
+    double share = p.bytes_total == 0 ? 0 : (double)p.bytes_done / (double)p.bytes_total;
+    double left = share > 0.01 && share < 1 ? seconds / share - seconds : 0;
+    fprintf(stderr, "\r\033[K%s: %zu of %zu files, %.0f%%, %.1f M packets, %.0f s, %.0f s left",
+            p.doing, p.files_done, p.files_total, 100 * (share > 1 ? 1 : share),
+            (double)p.packets / 1e6, seconds, left);
+}
+
+static void print_notes(const struct ingest *ingest, size_t *printed, bool quiet)
+{
+    for (; *printed < ingest_note_count(ingest); (*printed)++) {
+        bool is_error;
+        const char *text = ingest_note(ingest, *printed, &is_error);
+        if (is_error || !quiet)
+            complain(text);
+    }
+}
+
+static enum status run_ingest(struct ingest *ingest, const struct command_line *line,
+                              size_t *notes_printed)
+{
+    enum { PROGRESS_NS = 250000000 };
+    bool progress = !line->quiet && isatty(STDERR_FILENO);
+    int64_t started_ns = now_ns(), shown_ns = started_ns;
+    enum status status = STATUS_OK;
+    bool done = false;
+    while (status == STATUS_OK && !done && !interrupted) {
+        status = ingest_step(ingest, &done);
+        if (progress && now_ns() - shown_ns > PROGRESS_NS) {
+            show_progress(ingest, started_ns);
+            shown_ns = now_ns();
+        }
+    }
+    if (progress && shown_ns != started_ns)
+        fprintf(stderr, "\r\033[K");
+    if (status == STATUS_OK)
+        status = ingest_finish(ingest);
+    print_notes(ingest, notes_printed, line->quiet);
+    return status;
+}
+
+static int exit_of_ingest(const struct ingest_result *r)
+{
+    if (interrupted)
+        return EXIT_INTERRUPTED;
+    if (r->files_read == 0 && r->files_known == 0)
+        return EXIT_FAILED;
+    return r->files_damaged > 0 || r->files_unreadable > 0 ? EXIT_DAMAGED : EXIT_DONE;
+}
+
+static int command_ingest(const struct command_line *line)
+{
+    struct ingest *ingest = NULL;
+    size_t notes_printed = 0;
+    enum status status = ingest_open(&line->ingest, &ingest);
+    if (ingest == NULL) {
+        complain("out of memory");
+        return EXIT_FAILED;
+    }
+    print_notes(ingest, &notes_printed, line->quiet);
+    catch_interrupts();
+    if (status == STATUS_OK)
+        status = run_ingest(ingest, line, &notes_printed);
+    int exit_status = status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
+    if (status == STATUS_OK) {
+        struct ingest_result r = ingest_result(ingest);
+        exit_status = exit_of_ingest(&r);
+        if (!line->quiet)
+            fprintf(stderr, "%zu files read, %zu known, %llu packets, %llu flows added to %s\n",
+                    r.files_read, r.files_known, (unsigned long long)r.packets,
+                    (unsigned long long)r.flows_added, line->database);
+    } else {
+        complain(ingest_error(ingest));
+    }
+    ingest_close(ingest);
+    return exit_status;
+}
+
+static int command_version(void)
+{
+    const char *mmdb = regions_mmdb_version();
+    printf("firstflight %s\n%s\nnDPI %s\nSQLite %s\nlibmaxminddb %s\n", FIRSTFLIGHT_VERSION,
+           capture_library_version(), label_library_version(), store_library_version(),
+           mmdb == NULL ? "not built in" : mmdb);
+    return EXIT_DONE;
+}
+
+int main(int argc, char **argv)
+{
+    char *client_files[CLIENT_FILES_MAX];
+    struct command_line line;
+    char error[512];
+    if (cli_read(argc, argv, client_files, &line, error, sizeof error) != STATUS_OK) {
+        complain(error);
+        return EXIT_USAGE;
+    }
+    switch (line.command) {
+    case COMMAND_INGEST:
+        return command_ingest(&line);
+    case COMMAND_VERSION:
+        return command_version();
+    case COMMAND_HELP:
+        fputs(line.text, stdout);
+        return EXIT_DONE;
+    case COMMAND_REPORT:
+    case COMMAND_FLOWS:
+    case COMMAND_SHOW:
+    case COMMAND_SQL:
+    case COMMAND_CAPTURES:
+    case COMMAND_NONE:
+        break;
+    }
+    return EXIT_USAGE;
+}

@@ -132,8 +132,10 @@ static void judge_client_alone(struct trial *t, struct verdict *v)
     if (ccs == -1 || ccs + 1 >= s->count || !t->f->client_hello_seen)
         return;
     int hello_end = series_from_offset(s, t->f->client_hello_end);
-    if (series_at(s, ccs + 1)->type == RECORD_HANDSHAKE && hello_end > 0 &&
-        !series_is_broken_between(s, hello_end - 1, ccs + 1))
+    const struct record *behind = series_at(s, ccs + 1);
+    bool is_finished = behind->type == RECORD_HANDSHAKE &&
+                       behind->first_message != HANDSHAKE_CLIENT_HELLO && !t->f->second_hello_seen;
+    if (is_finished && hello_end > 0 && !series_is_broken_between(s, hello_end - 1, ccs + 1))
         set_kind(v, KIND_RESUMED, BASIS_PROTOCOL, "no_client_key_exchange");
 }
 

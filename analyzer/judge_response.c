@@ -26,7 +26,7 @@
 enum { HTTP2_RECORDS_LOOKED_AT = 6 };
 
 /* Longer than a server needs to hand out a ticket, shorter than most waits for a backend. */
-static const int64_t PROMPT_NS = 25 * 1000000;
+static const int64_t PROMPT_NS = 100 * 1000000;
 
 /* Two records of one burst of the client. */
 static const int64_t BURST_NS = 5 * 1000000;
@@ -164,10 +164,10 @@ struct search {
     const struct trial *t;
     int candidate[RECORDS_MAX]; /* places in the server's series, in order */
     int count;
-    uint32_t ticket_len; /* of a record taken for a ticket; 0 = none yet */
-    bool settings_seen;  /* the server's first HTTP/2 record was passed */
-    bool ticket_before;  /* a ticket came before the request */
-    int tickets;         /* how many candidates were taken for tickets */
+    uint32_t ticket_len;   /* of a record taken for a ticket; 0 = none yet */
+    bool settings_seen;    /* the server's first HTTP/2 record was passed */
+    bool ticket_before;    /* a ticket came before the request */
+    int tickets, controls; /* how many candidates were taken for which */
 };
 
 static const struct record *candidate_at(const struct search *s, int i)
@@ -210,8 +210,10 @@ static bool is_final_alert(const struct trial *t, int place)
 static bool ticket_fits_identity(const struct trial *t, uint32_t len, enum ticket_fit at_least)
 {
     const struct facts *f = t->f;
-    if (!f->psk_offered || f->ech)
+    if (!f->psk_offered)
         return false;
+    if (t->h.server_block != 0)
+        return ticket_fits_padded(len, t->overhead, f->psk_identity_len, t->h.server_block);
     return ticket_fits(len, t->overhead, f->psk_identity_len) >= at_least;
 }
 
@@ -223,11 +225,23 @@ static bool is_like_ticket(uint32_t ticket_len, uint32_t len)
                                len + CIPHER_BLOCK == ticket_len);
 }
 
+/* The tickets of one connection are alike: once there was one, only what is like it is another. */
 static bool is_known_ticket(const struct search *s, uint32_t len)
 {
     const struct trial *t = s->t;
+    if (s->ticket_len != 0 && !is_like_ticket(s->ticket_len, len))
+        return false;
     return profile_knows_ticket(t->profile, len, t->overhead, t->f->start_ns) ||
            ticket_fits_identity(t, len, TICKET_FITS_EXACT);
+}
+
+static bool is_http2_control(const struct search *s, uint32_t len)
+{
+    const struct trial *t = s->t;
+    if (t->http2 != TRI_YES || t->overhead == 0)
+        return false;
+    return s->settings_seen ? http2_is_control(len, t->overhead)
+                            : http2_is_settings(len, t->overhead);
 }
 
 /* What was sent behind Finished before the request: tickets, SETTINGS, a greeting. */
@@ -238,12 +252,11 @@ static void note_before_request(struct search *s, struct verdict *v, int place)
     enum role role = ROLE_BEFORE_REQUEST;
     if (t->is_tls13 && ticket_is_possible(len, t->overhead) &&
         (is_known_ticket(s, len) || is_like_ticket(s->ticket_len, len) ||
-         (s->ticket_len == 0 && !s->settings_seen && v->first_server_data_ns == 0 &&
-          t->http2 != TRI_YES))) {
+         (s->ticket_len == 0 && v->first_server_data_ns == 0 && !is_http2_control(s, len)))) {
         role = ROLE_TICKET;
         s->ticket_before = true;
         s->ticket_len = len;
-    } else if (t->http2 == TRI_YES && http2_is_settings(len, t->overhead)) {
+    } else if (is_http2_control(s, len)) {
         role = ROLE_SETTINGS;
         s->settings_seen = true;
     }
@@ -270,31 +283,50 @@ static void collect(struct search *s, struct verdict *v)
     }
 }
 
-/* End of the client's next application record behind the request; INT64_MAX without. */
-static int64_t next_request_end(const struct trial *t)
+/*
+ * Whether the next candidate answers something the client only asked when it had this one: then
+ * this one was an answer, or the last record before it.
+ */
+static bool is_asked_behind(const struct search *s, int i)
 {
-    int place = t->request;
-    while ((place = next_data(&t->client, place + 1)) != -1) {
-        bool is_handshake = is_early(t, t->request) && place <= t->h.client_finished;
-        if (!is_handshake && !is_early(t, place))
-            return record_end(series_at(&t->client, place));
+    const struct trial *t = s->t;
+    if (i + 1 >= s->count)
+        return false;
+    int64_t had = record_end(candidate_at(s, i));
+    for (int place = t->request + 1; (place = next_data(&t->client, place)) != -1; place++) {
+        const struct record *r = series_at(&t->client, place);
+        bool is_control = t->http2 == TRI_YES && http2_is_control(r->len, t->overhead);
+        if (!is_control && !is_early(t, place) && record_sent(r, had) == SENT_AFTER)
+            return record_sent(candidate_at(s, i + 1), record_end(r)) == SENT_AFTER;
     }
-    return INT64_MAX;
+    return false;
+}
+
+/* Whether nothing else can answer what this one may answer. */
+static bool is_last_chance(const struct search *s, int i)
+{
+    return i + 1 >= s->count || is_asked_behind(s, i);
+}
+
+/* Tickets hold a session, and with a client certificate that as well. */
+static bool is_ticket_sized(const struct search *s, const struct verdict *v, uint32_t len)
+{
+    enum { USUAL_MAX = 1200 };
+    return ticket_is_possible(len, s->t->overhead) &&
+           (len <= USUAL_MAX || v->client_certificate == TRI_YES);
 }
 
 /*
  * Several equal records right behind Finished are tickets: OpenSSL and GnuTLS send two in full
- * handshakes. Equal answers to several requests are not: they acknowledge the next request.
+ * handshakes, Erlang three. In a resumed one the ticket that was offered tells better.
  */
-static bool begins_ticket_run(const struct search *s, int i)
+static bool begins_ticket_run(const struct search *s, const struct verdict *v, int i)
 {
-    if (i + 1 >= s->count || s->tickets > 0)
+    if (s->ticket_len != 0 || s->t->f->psk_selected || is_last_chance(s, i))
         return false;
     const struct record *a = candidate_at(s, i), *b = candidate_at(s, i + 1);
     uint32_t b_len = b->type == RECORD_CUT && b->len > 5 ? b->len - 5 : b->len;
-    if (!ticket_is_possible(a->len, s->t->overhead) || !is_like_ticket(a->len, b_len))
-        return false;
-    return record_sent(b, next_request_end(s->t)) != SENT_AFTER;
+    return is_ticket_sized(s, v, a->len) && is_like_ticket(a->len, b_len);
 }
 
 /* Whether the record came as soon as the server can have had the client's Finished. */
@@ -309,51 +341,55 @@ static bool is_prompt(const struct trial *t, const struct record *r)
 }
 
 /*
- * First contact, full handshake, one record before others: a ticket where the stack is of the kind
- * that sends one (one-record flights: NSS, JDK, BoringSSL, rustls), or where its length is usual.
+ * First contact, full handshake, no ticket yet, and others behind this record: as nearly all stacks
+ * issue tickets, and most that issue one do it here, this is it. In a resumed handshake the ticket
+ * that was offered tells better.
  */
-static bool is_lone_ticket(const struct search *s, int i)
+static bool is_lone_ticket(const struct search *s, const struct verdict *v, int i)
 {
     const struct trial *t = s->t;
     const struct record *r = candidate_at(s, i);
-    if (i + 1 >= s->count || s->tickets > 0 || s->ticket_before || t->f->psk_selected ||
-        !ticket_is_possible(r->len, t->overhead) || !is_prompt(t, r))
+    return s->ticket_len == 0 && !t->f->psk_selected && is_ticket_sized(s, v, r->len) &&
+           !is_last_chance(s, i) && is_prompt(t, r);
+}
+
+/* HTTP/2: who has read the request has read the client's SETTINGS before and acknowledged them. */
+static bool is_before_settings_ack(const struct search *s, int i)
+{
+    if (s->t->http2 != TRI_YES || s->ticket_len != 0 || s->controls > 0)
         return false;
-    const struct record *next = candidate_at(s, i + 1);
-    if (record_sent(next, next_request_end(t)) == SENT_AFTER)
-        return false;
-    return t->h.shape == FLIGHT_ONE || ticket_is_usual(r->len, t->overhead);
+    for (int k = i + 1; k < s->count; k++)
+        if (http2_is_settings_ack(candidate_at(s, k)->len, s->t->overhead))
+            return k + 1 < s->count;
+    return false;
 }
 
 enum taken_for { TAKEN_RESPONSE, TAKEN_TICKET, TAKEN_CONTROL, TAKEN_KEY_UPDATE, TAKEN_GAP };
 
 /* What a candidate is taken for; lowers *basis when the sign can mislead. */
-static enum taken_for take(const struct search *s, int i, enum basis *basis)
+static enum taken_for take(const struct search *s, const struct verdict *v, int i,
+                           enum basis *basis)
 {
     const struct trial *t = s->t;
     const struct record *r = candidate_at(s, i);
-    bool is_last = i + 1 >= s->count;
     if (record_is_gap(r))
         return TAKEN_GAP;
-    if (t->http2 == TRI_YES && t->overhead != 0) {
-        if (!s->settings_seen && http2_is_settings(r->len, t->overhead))
-            return TAKEN_CONTROL;
-        if (s->settings_seen && http2_is_control(r->len, t->overhead))
-            return TAKEN_CONTROL;
-    }
+    if (is_http2_control(s, r->len))
+        return TAKEN_CONTROL;
     if (!t->is_tls13)
         return TAKEN_RESPONSE;
+    bool is_last = is_last_chance(s, i);
     if (r->len == t->h.len.key_update && !is_last) {
         *basis = BASIS_WEAK;
         return TAKEN_KEY_UPDATE;
     }
     if (!ticket_is_possible(r->len, t->overhead))
         return TAKEN_RESPONSE;
-    if (is_known_ticket(s, r->len) || (s->ticket_len != 0 && r->len == s->ticket_len))
+    if (is_known_ticket(s, r->len) || r->len == s->ticket_len || begins_ticket_run(s, v, i) ||
+        (is_like_ticket(s->ticket_len, r->len) && !is_last))
         return TAKEN_TICKET;
-    if (begins_ticket_run(s, i) || (is_like_ticket(s->ticket_len, r->len) && !is_last))
-        return TAKEN_TICKET;
-    if (!is_last && (ticket_fits_identity(t, r->len, TICKET_FITS_NEAR) || is_lone_ticket(s, i))) {
+    bool is_near = s->ticket_len == 0 && ticket_fits_identity(t, r->len, TICKET_FITS_NEAR);
+    if (!is_last && (is_near || is_lone_ticket(s, v, i) || is_before_settings_ack(s, i))) {
         *basis = BASIS_WEAK;
         return TAKEN_TICKET;
     }
@@ -368,7 +404,7 @@ static bool tickets_are_known(const struct search *s, uint32_t len)
         return true;
     if (s->tickets > 0 || s->ticket_before || profile_knows_tickets(t->profile))
         return true;
-    return t->f->psk_selected && !t->f->ech;
+    return t->f->psk_selected;
 }
 
 static void set_response(const struct search *s, struct verdict *v, int i, enum basis basis,
@@ -393,15 +429,12 @@ static void set_response(const struct search *s, struct verdict *v, int i, enum 
             trial_role(v, &t->server, s->candidate[k], ROLE_APPLICATION_DATA);
 }
 
-static void set_no_response(const struct search *s, struct verdict *v, bool may_be_there,
-                            const char *reason)
+/* Nothing is good enough; what was passed by may have been it after all. */
+static void set_no_response(const struct search *s, struct verdict *v, const char *reason)
 {
     v->response_reason = reason;
-    if (!may_be_there || s->count == 0) {
-        v->response_low = -1;
-        return;
-    }
-    v->response_high = trial_index(&s->t->server, s->candidate[s->count - 1]);
+    if (s->count > 0)
+        v->response_high = trial_index(&s->t->server, s->candidate[s->count - 1]);
 }
 
 static const char *response_reason(const struct search *s, enum basis basis, bool behind_gap)
@@ -426,7 +459,7 @@ static void choose(struct search *s, struct verdict *v)
     for (int i = 0; i < s->count; i++) {
         const struct record *r = candidate_at(s, i);
         int place = s->candidate[i];
-        switch (take(s, i, &basis)) {
+        switch (take(s, v, i, &basis)) {
         case TAKEN_GAP:
             basis = BASIS_WEAK;
             behind_gap = true;
@@ -438,6 +471,7 @@ static void choose(struct search *s, struct verdict *v)
             continue;
         case TAKEN_CONTROL:
             s->settings_seen = true;
+            s->controls++;
             trial_role(v, &t->server, place, ROLE_SETTINGS);
             break;
         case TAKEN_KEY_UPDATE:
@@ -454,15 +488,29 @@ static void choose(struct search *s, struct verdict *v)
         if (v->response >= 0)
             return;
     }
-    set_no_response(s, v, basis == BASIS_WEAK, s->count == 0 ? "no_response" : "only_tickets");
+    set_no_response(s, v, s->count == 0 ? "no_response" : "only_tickets");
+}
+
+/* The earliest in time of the candidates up to the response: a lost ticket may come after it. */
+static int earliest_candidate(const struct search *s, const struct verdict *v)
+{
+    int low = -1;
+    for (int i = 0; i < s->count; i++) {
+        int index = trial_index(&s->t->server, s->candidate[i]);
+        if (low == -1 || s->t->f->records[index].at_ns < s->t->f->records[low].at_ns)
+            low = index;
+        if (index == v->response)
+            break;
+    }
+    return low;
 }
 
 static void find_response(struct trial *t, struct verdict *v)
 {
     struct search s = { .t = t };
     collect(&s, v);
-    v->response_low = s.count == 0 ? -1 : trial_index(&t->server, s.candidate[0]);
     choose(&s, v);
+    v->response_low = earliest_candidate(&s, v);
     if (v->response < 0 || v->early_data != EARLY_ACCEPTED || v->client_finished < 0)
         return;
     const struct record *finished = &t->f->records[v->client_finished];

@@ -219,8 +219,7 @@ static void learn_record(struct profile *profile, const struct facts *f, const s
             tally_add(&profile->unasked, r->len, f->start_ns);
         return;
     }
-    uint32_t rest =
-        f->psk_selected && !f->ech ? ticket_rest(r->len, overhead, f->psk_identity_len) : 0;
+    uint32_t rest = f->psk_selected ? ticket_rest(r->len, overhead, f->psk_identity_len) : 0;
     if (rest != 0)
         tally_add(&profile->rests, rest, f->start_ns);
 }
@@ -280,7 +279,7 @@ static void learn_flow(struct profile *profile, const struct facts *f, const str
         profile->first_ns = f->start_ns;
     if (f->start_ns > profile->last_ns)
         profile->last_ns = f->start_ns;
-    if (f->psk_offered && !f->ech && f->psk_identity_len >= TICKET_LEN_MIN)
+    if (f->psk_offered && f->psk_identity_len >= TICKET_LEN_MIN)
         tally_add(&profile->identities, f->psk_identity_len, f->start_ns);
     learn_flight(profile, f, h);
     learn_behind_finished(profile, f, h);

@@ -71,16 +71,3 @@ bool ticket_fits_padded(uint32_t len, uint32_t overhead, uint32_t identity_len, 
     uint32_t inner = len - tag;
     return inner >= least && inner < most + block;
 }
-
-bool ticket_is_usual(uint32_t len, uint32_t overhead)
-{
-    /* OpenSSL: key name 16, IV 16, the session in cipher blocks, HMAC 32; nonce 8 */
-    enum { SEALED_MIN = 160, SEALED_MAX = 1200, CACHED = 32, NONCE = 8, EARLY_DATA = 8 };
-    if (!ticket_is_possible(len, overhead))
-        return false;
-    uint32_t ticket = len - overhead - TICKET_MESSAGE_LEN;
-    if (ticket == CACHED + NONCE || ticket == CACHED + NONCE + EARLY_DATA ||
-        ticket == CACHED + CACHED || ticket == CACHED + CACHED + EARLY_DATA)
-        return true;
-    return ticket >= SEALED_MIN && ticket <= SEALED_MAX && ticket % EARLY_DATA == 0;
-}

@@ -42,10 +42,4 @@ bool ticket_fits_padded(uint32_t len, uint32_t overhead, uint32_t identity_len, 
 /* Whether a record can hold a NewSessionTicket at all. */
 bool ticket_is_possible(uint32_t len, uint32_t overhead);
 
-/*
- * Whether a record has the length of a ticket of a widespread stack with its usual settings, by
- * itself: OpenSSL's sealed sessions are 64 + n * 16 bytes, cached ones of several stacks 32.
- */
-bool ticket_is_usual(uint32_t len, uint32_t overhead);
-
 #endif

@@ -85,19 +85,31 @@ static bool has_finished_length(const struct tls13 *h, uint32_t len, enum paddin
            len == padded(HASH_LEN_MAX + rest, padding);
 }
 
-/* Whether every encrypted record from a place on is a multiple of a block long, tag aside. */
-static bool is_padded_to_block(const struct tls13 *h, const struct series *s, int from)
+static uint32_t common_divisor(uint32_t a, uint32_t b)
 {
+    while (b != 0) {
+        uint32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The block that every encrypted record from a place on is a multiple of, tag aside; 0 = none. */
+static uint32_t padding_block(const struct tls13 *h, const struct series *s, int from)
+{
+    uint32_t block = 0;
     int records = 0;
     for (int place = from; place < s->count; place++) {
         if (!is_data(s, place))
             continue;
-        uint32_t inner = series_at(s, place)->len - (h->len.overhead - CONTENT_TYPE_LEN);
-        if (inner % PADDING_BLOCK_MIN != 0)
-            return false;
+        uint32_t tag = h->len.overhead - CONTENT_TYPE_LEN;
+        if (series_at(s, place)->len <= tag)
+            return 0;
+        block = common_divisor(series_at(s, place)->len - tag, block);
         records++;
     }
-    return records >= 2;
+    return records >= 2 && block >= PADDING_BLOCK_MIN ? block : 0;
 }
 
 int64_t tls13_first_answer_end(const struct facts *f)
@@ -134,14 +146,21 @@ static int client_answer(const struct facts *f, const struct series *client)
     return NOWHERE;
 }
 
+/* A SYN with data (TCP Fast Open) acknowledges nothing; what passed here first was sent first. */
+static bool is_sent_before_answer(const struct facts *f, const struct record *r, int64_t answer_end)
+{
+    int64_t answer_ns = f->hello_retry_end > 0 ? f->hello_retry_ns : f->server_hello_ns;
+    enum sent sent = record_sent(r, answer_end);
+    return sent == SENT_BEFORE || (sent == SENT_UNKNOWN && r->at_ns < answer_ns);
+}
+
 static void find_early_data(struct tls13 *h, const struct facts *f)
 {
     int64_t answer_end = tls13_first_answer_end(f);
     int place = series_from_offset(&h->client, f->client_hello_end);
     while ((place = next_data(&h->client, place)) != NOWHERE) {
         const struct record *r = series_at(&h->client, place);
-        bool is_early = answer_end > 0 && record_sent(r, answer_end) == SENT_BEFORE;
-        if (answer_end > 0 && !is_early)
+        if (answer_end > 0 && !is_sent_before_answer(f, r, answer_end))
             return;
         if (h->early_first == NOWHERE)
             h->early_first = place;
@@ -236,18 +255,24 @@ static void find_finished_by_place(struct tls13 *h, int answer)
         h->client_padding != PADDING_BLOCK && len >= h->len.finished + EMPTY_CERTIFICATE_LEN;
 }
 
-/* JDK pads each record by 16 bytes, so that its Finished is as long as none other of the suite. */
+static bool has_finished_within(const struct tls13 *h, int from, enum padding padding)
+{
+    const struct series *s = &h->client;
+    for (int place = from; place < s->count && place <= from + CLIENT_FLIGHT_RECORDS_MAX; place++)
+        if (is_data(s, place) && has_finished_length(h, series_at(s, place)->len, padding))
+            return true;
+    return false;
+}
+
+/* JDK pads each record by 16 bytes, so that its Finished has a length of its own. */
 static enum padding client_padding_of(const struct tls13 *h, int answer)
 {
-    if (is_padded_to_block(h, &h->client, answer))
+    if (padding_block(h, &h->client, answer) != 0)
         return PADDING_BLOCK;
-    const struct series *s = &h->client;
-    int last = answer + CLIENT_FLIGHT_RECORDS_MAX;
-    for (int place = answer; place < s->count && place <= last; place++)
-        if (is_data(s, place) && has_finished_length(h, series_at(s, place)->len, PADDING_NONE))
-            return PADDING_NONE;
-    return has_finished_length(h, series_at(s, answer)->len, PADDING_BYTES_16) ? PADDING_BYTES_16
-                                                                               : PADDING_NONE;
+    if (!has_finished_within(h, answer, PADDING_NONE) &&
+        has_finished_within(h, answer, PADDING_BYTES_16))
+        return PADDING_BYTES_16;
+    return PADDING_NONE;
 }
 
 static void find_client_finished(struct tls13 *h, const struct facts *f)
@@ -271,17 +296,37 @@ static void find_client_finished(struct tls13 *h, const struct facts *f)
     h->client_broken = series_is_broken_between(&h->client, hello, h->client_finished);
 }
 
+static uint32_t alert_len(const struct tls13 *h, enum side side)
+{
+    if (side == CLIENT)
+        return padded(h->len.alert, h->client_padding);
+    if (h->server_padding == PADDING_BLOCK)
+        return h->server_block + h->len.overhead - CONTENT_TYPE_LEN;
+    return padded(h->len.alert, h->server_padding);
+}
+
 bool tls13_is_final_alert(const struct tls13 *h, enum side side, int place)
 {
     const struct series *s = side == CLIENT ? &h->client : &h->server;
-    enum padding padding = side == CLIENT ? h->client_padding : h->server_padding;
     for (; place < s->count; place++) {
         const struct record *r = series_at(s, place);
-        if (r->type != RECORD_APPLICATION_DATA || r->len != padded(h->len.alert, padding) ||
+        if (r->type != RECORD_APPLICATION_DATA || r->len != alert_len(h, side) ||
             r->flags & RECORD_MERGED)
             return false;
     }
     return true;
+}
+
+/* Accepted: all between hello and EndOfEarlyData, also what crossed the ServerHello on its way. */
+static void extend_early_data(struct tls13 *h, const struct facts *f)
+{
+    if (h->end_of_early_data == NOWHERE)
+        return;
+    int first = next_data(&h->client, series_from_offset(&h->client, f->client_hello_end));
+    if (first == h->end_of_early_data)
+        return;
+    h->early_first = first;
+    h->early_last = h->end_of_early_data - 1;
 }
 
 static void find_client_data(struct tls13 *h)
@@ -349,9 +394,20 @@ static bool find_finished_by_length(struct tls13 *h, const struct facts *f, int 
     return false;
 }
 
-/* One record holds the flight; or, when it is too long for one, several full ones and a rest. */
+/*
+ * One record holds the flight; or, when it is too long for one, several full ones and a rest. A
+ * full flight that begins with a short record had messages of their own, and its Finished is not
+ * among the records that were kept.
+ */
 static void find_flight_of_one_record(struct tls13 *h, const struct facts *f, int last)
 {
+    if (!f->psk_selected && last > h->server_flight &&
+        series_at(&h->server, h->server_flight)->len < ONE_RECORD_FULL_MIN) {
+        h->shape = FLIGHT_SEPARATE;
+        h->server_finished = last;
+        h->server_broken = true;
+        return;
+    }
     uint32_t full = full_record_len(h, f);
     int place = h->server_flight;
     while (place < last && is_data(&h->server, place) && series_at(&h->server, place)->len >= full)
@@ -377,14 +433,15 @@ static void find_server_flight(struct tls13 *h, const struct facts *f)
         return;
     h->server_flight = first;
     int last = last_of_flight(h);
-    if (is_padded_to_block(h, &h->server, first)) {
+    h->server_block = padding_block(h, &h->server, first);
+    if (h->server_block != 0) {
         h->server_padding = PADDING_BLOCK;
         find_padded_finished(h, f, last);
     } else if (!find_finished_by_length(h, f, last)) {
         find_flight_of_one_record(h, f, last);
     }
     int hello = series_from_offset(&h->server, f->server_hello_end);
-    h->server_broken = series_is_broken_between(&h->server, hello, h->server_finished);
+    h->server_broken |= series_is_broken_between(&h->server, hello, h->server_finished);
 }
 
 struct tls13 tls13_of(const struct facts *f)
@@ -404,6 +461,7 @@ struct tls13 tls13_of(const struct facts *f)
     };
     find_early_data(&h, f);
     find_client_finished(&h, f);
+    extend_early_data(&h, f);
     find_client_data(&h);
     find_server_flight(&h, f);
     return h;

@@ -42,6 +42,7 @@ struct tls13 {
     struct lengths13 len;
     struct series client, server;
     enum padding client_padding, server_padding;
+    uint32_t server_block; /* PADDING_BLOCK: what the server pads to; else 0 */
 
     /* places in `client`; NOWHERE = not found */
     int early_first, early_last; /* records of early data: sent before any answer was there */

@@ -9,6 +9,7 @@
 enum link_type {
     LINK_NULL = 0,
     LINK_EN10MB = 1,
+    LINK_SLIP = 8,
     LINK_PPP = 9,
     LINK_ATM_RFC1483 = 11,
     LINK_RAW = 12,
@@ -94,6 +95,8 @@ enum layer layer_of_link_type(int link_type)
         return LAYER_NFLOG;
     case LINK_IPNET:
         return LAYER_IPNET;
+    case LINK_SLIP:
+        return LAYER_SLIP;
     case LINK_IPOIB:
         return LAYER_IPOIB;
     case LINK_ERF:
@@ -283,6 +286,14 @@ static enum layer ppp_with_direction(struct walk *w)
     return link_passed(w, r, LAYER_PPP);
 }
 
+/* A direction and the link's own compressed header; the packet behind them is whole. */
+static enum layer slip(struct walk *w)
+{
+    struct reader r = w->rest;
+    reader_take(&r, 16);
+    return link_passed(w, r, LAYER_IP);
+}
+
 static enum layer cisco_hdlc(struct walk *w)
 {
     struct reader r = w->rest;
@@ -459,6 +470,7 @@ enum layer link_pass(struct walk *w, enum layer layer)
         [LAYER_PPP] = ppp,
         [LAYER_PPP_SERIAL] = ppp_serial,
         [LAYER_PPP_WITH_DIRECTION] = ppp_with_direction,
+        [LAYER_SLIP] = slip,
         [LAYER_CISCO_HDLC] = cisco_hdlc,
         [LAYER_FRAME_RELAY] = frame_relay,
         [LAYER_IEEE802_11] = ieee802_11,

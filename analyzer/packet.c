@@ -186,7 +186,11 @@ static enum layer layer_of_ip_protocol(struct walk *w, uint8_t protocol)
     }
 }
 
-/* RFC 791 3.1 */
+/*
+ * RFC 791 3.1. A length beyond the frame is right where a packet broker sliced the packet and gave
+ * the slice's length for the frame's: then the checksum holds. Otherwise it is damaged, and what
+ * the frame has is taken; but inside of another IP packet, whose length is known, it is a lie.
+ */
 static enum layer ipv4(struct walk *w)
 {
     struct reader r = w->rest;
@@ -212,10 +216,11 @@ static enum layer ipv4(struct walk *w)
 
     if (total_len < header_len)
         return stop(w, DROP_IP_HEADER_INVALID);
-    /* A packet broker that slices packets does not say so in the frame's length: then the header
-     * is right and its checksum holds. Otherwise the length is a lie. */
-    if (total_len > wire_left(w) && internet_checksum(bytes_first(start, header_len)) != 0)
-        return stop(w, DROP_IP_LENGTH_BEYOND_FRAME);
+    if (total_len > wire_left(w) && internet_checksum(bytes_first(start, header_len)) != 0) {
+        if (w->ip.len > 0)
+            return stop(w, DROP_IP_LENGTH_BEYOND_FRAME);
+        total_len = wire_left(w);
+    }
     if ((fragment & 0x3fff) != 0) /* more fragments, or an offset */
         return stop(w, DROP_FRAGMENT);
 

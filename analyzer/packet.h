@@ -53,8 +53,10 @@ struct segment {
  * Decodes one frame. Returns DROP_NONE and fills *ret_segment for TCP over IPv4 or IPv6; any other
  * frame gives its reason and leaves *ret_segment alone. Ethernet padding is cut off; an IP length
  * of 0 (segmentation offload) is taken from the frame; checksums are not looked at, since captures
- * on the sending host hold them unfinished. Views in the segment live as long as the frame.
- * RFC 791, RFC 8200 4, RFC 9293 3.1, IEEE 802.1Q.
+ * on the sending host hold them unfinished, but for that of an IPv4 header which says that it is
+ * longer than the frame. TCP options that the snaplen cut off are not there; its fixed part must
+ * be. Views in the segment live as long as the frame. RFC 791, RFC 8200 4, RFC 9293 3.1,
+ * IEEE 802.1Q.
  */
 enum drop packet_decode(const struct frame *frame, struct segment *ret_segment);
 

@@ -431,6 +431,12 @@ static void nflog(struct buffer *b, bool is_v6, size_t len)
     put_le(b, 2, 9);
 }
 
+static void slip(struct buffer *b, bool is_v6, size_t len)
+{
+    (void)is_v6, (void)len;
+    put_repeated(b, 16, 0);
+}
+
 static void frame_relay(struct buffer *b, bool is_v6, size_t len)
 {
     (void)len;
@@ -516,6 +522,7 @@ static const struct wrapping WRAPPINGS[] = {
     { "PPI", 192, 0, ppi },
     { "PKTAP", 258, 0, pktap },
     { "NFLOG", 239, 0, nflog },
+    { "SLIP", 8, 0, slip },
     { "frame relay", 107, 0, frame_relay },
     { "ERF", 197, 0, endace },
     { "Juniper", 178, 0, juniper },
@@ -663,9 +670,18 @@ Test(packet, length_beyond_the_frame_needs_a_good_checksum)
     struct buffer b = tcp_packet(false, TCP_ACK);
     struct segment s;
     b.at[2] = 0xff;
-    cr_assert_eq(decode(RAW, &b, &s), DROP_IP_LENGTH_BEYOND_FRAME);
+    cr_assert_eq(decode(RAW, &b, &s), DROP_NONE);
+    assert_whole_segment(&s, false, "damaged length");
     set_ipv4_checksum(&b, 0, 20);
     cr_assert_eq(decode(RAW, &b, &s), DROP_NONE);
+    cr_assert_eq(s.payload_len, payload().len + 0xff00);
+
+    struct buffer outer = { 0 };
+    put_ipv4(&outer, 4, b.len);
+    put_bytes(&outer, buffer_bytes(&b));
+    cr_assert_eq(decode(RAW, &outer, &s), DROP_NONE);
+    outer.at[20 + 10] ^= 1;
+    cr_assert_eq(decode(RAW, &outer, &s), DROP_IP_LENGTH_BEYOND_FRAME, "a lie inside");
 }
 
 Test(packet, checksums_are_not_looked_at_otherwise)

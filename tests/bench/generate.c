@@ -698,19 +698,21 @@ static void talk_tls13(struct flow *f)
     answer(f, 0);
 }
 
-/* ClientHello and a request behind it, in one flight. */
-static void say_early(struct flow *f)
+/* ClientHello and a request behind it, in one flight; gives the time of the request. */
+static int64_t say_early(struct flow *f)
 {
     say(f, CLIENT, MESSAGE_CLIENT_HELLO, 0, 0);
     wait_us(f, (double)between(f, 10, 60));
-    mark_request(f);
+    int64_t request_us = f->now_us;
     say(f, CLIENT, MESSAGE_EARLY_DATA, 0, request_size(f));
     wait_us(f, server_delay_us(f));
+    return request_us;
 }
 
+/* The early request was in vain: the one that is answered comes after Finished. */
 static void talk_early_refused(struct flow *f)
 {
-    say_early(f);
+    (void)say_early(f);
     say(f, SERVER, MESSAGE_FLIGHT_13_RESUMED, 0, 0);
     wait_us(f, (double)between(f, 100, 900));
     say(f, CLIENT, MESSAGE_FINISHED_13, 0, 0);
@@ -726,7 +728,7 @@ static void talk_early_refused(struct flow *f)
  */
 static void talk_early(struct flow *f)
 {
-    say_early(f);
+    f->request_us = say_early(f);
     struct sending flight = { add_message(f, MESSAGE_FLIGHT_13_RESUMED, 0, 0), SERVER, 0 };
     struct burst flight_burst;
     cut_burst(f, &flight, &flight_burst);

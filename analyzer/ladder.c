@@ -37,47 +37,11 @@ struct ladder {
     int window_first, window_last; /* steps between which early data could be sent; -1 = none */
 };
 
-/* ---- lines that keep to the width ---- */
-
-/* Where to break a text that is longer than `columns`: after the last space that fits, else hard.
- */
-static size_t break_at(struct bytes text, size_t columns)
-{
-    size_t fitting = text_fitting(text, columns);
-    if (fitting == text.len)
-        return fitting;
-    for (size_t i = fitting; i > 0; i--) {
-        if (text.at[i - 1] == ' ' || text.at[i] == ' ')
-            return i;
-    }
-    return fitting > 0 ? fitting : text.len;
-}
-
-/* Takes the next line's worth of words off the front of *rest. */
-static struct bytes take_line(struct bytes *rest, size_t columns)
-{
-    while (rest->len > 0 && rest->at[0] == ' ')
-        *rest = bytes_after(*rest, 1);
-    size_t end = break_at(*rest, columns);
-    struct bytes line = bytes_first(*rest, end);
-    *rest = bytes_after(*rest, end);
-    while (line.len > 0 && line.at[line.len - 1] == ' ')
-        line.len--;
-    return line;
-}
-
-/* Writes words behind a heading, what does not fit on lines below; empties the words. */
+/* Writes words behind a heading and empties them. */
 static void put_words(const struct ladder *l, const char *heading, struct text *words,
                       struct text *out)
 {
-    struct bytes rest = text_bytes(text_string(words));
-    size_t indent = strlen(heading);
-    for (bool first = true; rest.len > 0; first = false) {
-        struct bytes line = take_line(&rest, l->width - indent);
-        text_addf(out, "%*s", (int)indent, first ? heading : "");
-        text_add_bytes(out, line);
-        text_add(out, "\n");
-    }
+    text_add_wrapped(out, heading, text_bytes(text_string(words)), l->width);
     out->failed |= words->failed;
     text_clear(words);
 }
@@ -382,7 +346,7 @@ static void put_step(const struct ladder *l, size_t i, size_t time_columns, stru
         if (!first)
             put_rails(l, i, time_columns, out);
         text_add(out, "  ");
-        text_add_bytes(out, take_line(&rest, words_columns));
+        text_add_bytes(out, text_take_line(&rest, words_columns));
         text_add(out, rest.len > 0 ? "\n" : "");
     }
     text_add(out, "\n");

@@ -91,6 +91,8 @@ static enum status add_column(struct selection *s, const char *name, size_t len,
 
 static enum status read_columns(struct selection *s, const char *list, struct text *error)
 {
+    if (list[0] == '\0')
+        return STATUS_OK;
     for (;;) {
         list += strspn(list, " ");
         size_t len = strcspn(list, ",");
@@ -195,4 +197,12 @@ enum status selection_query(const struct selection *s, const char *sql, struct q
     }
     *ret_query = q;
     return STATUS_OK;
+}
+
+enum status selection_next(const struct selection *s, struct query *q, struct text *error)
+{
+    enum status status = query_next(q);
+    if (status == STATUS_OK || status == STATUS_END)
+        return status;
+    return failed(s->database, status, error);
 }

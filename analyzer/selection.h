@@ -10,6 +10,18 @@
 
 enum { SELECTION_BY_MAX = 8 };
 
+/*
+ * SQL that says why a flow without a perceived time, or of unknown kind, is not measured: the first
+ * reason that holds, in words for people.
+ */
+#define SELECTION_NOT_MEASURED                                                                     \
+    "CASE WHEN syn_seen = 0 THEN 'no SYN' WHEN sides_seen <> 'both' THEN 'one side'"               \
+    " WHEN outcome IN ('failed', 'abandoned') THEN outcome"                                        \
+    " WHEN request_at_ns IS NULL THEN 'no request'"                                                \
+    " WHEN response_at_ns IS NULL AND response_low_at_ns IS NULL THEN 'no response'"               \
+    " WHEN response_at_ns IS NULL THEN 'response unsure'"                                          \
+    " WHEN perceived_ns IS NULL THEN 'client round trip unknown' ELSE 'kind unknown' END"
+
 /* As given on the command line; NULL where not given. */
 struct selection_options {
     const char *where;         /* SQL over the columns of table flow */
@@ -45,6 +57,9 @@ void selection_done(struct selection *s);
  */
 MUST_USE enum status selection_query(const struct selection *s, const char *sql,
                                      struct query **ret_query, struct text *error);
+
+/* query_next(), which on failure leaves the text in error. */
+MUST_USE enum status selection_next(const struct selection *s, struct query *q, struct text *error);
 
 /* Adds the --by columns to SQL, quoted, as "client_region", "site". */
 void selection_add_by(const struct selection *s, struct text *sql);

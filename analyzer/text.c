@@ -287,6 +287,43 @@ size_t text_fitting(struct bytes b, size_t columns)
     return len;
 }
 
+/* Where to break text that is longer than `columns`: at the last space that fits, else hard. */
+static size_t break_at(struct bytes text, size_t columns)
+{
+    size_t fitting = text_fitting(text, columns);
+    if (fitting == text.len)
+        return fitting;
+    for (size_t i = fitting; i > 0; i--) {
+        if (text.at[i - 1] == ' ' || text.at[i] == ' ')
+            return i;
+    }
+    return fitting > 0 ? fitting : text.len;
+}
+
+struct bytes text_take_line(struct bytes *rest, size_t columns)
+{
+    while (rest->len > 0 && rest->at[0] == ' ')
+        *rest = bytes_after(*rest, 1);
+    size_t end = break_at(*rest, columns);
+    struct bytes line = bytes_first(*rest, end);
+    *rest = bytes_after(*rest, end);
+    while (line.len > 0 && line.at[line.len - 1] == ' ')
+        line.len--;
+    return line;
+}
+
+void text_add_wrapped(struct text *t, const char *heading, struct bytes words, size_t width)
+{
+    size_t indent = strlen(heading);
+    size_t columns = width > indent ? width - indent : 1;
+    for (bool first = true; words.len > 0; first = false) {
+        struct bytes line = text_take_line(&words, columns);
+        text_addf(t, "%*s", (int)indent, first ? heading : "");
+        text_add_bytes(t, line);
+        text_add(t, "\n");
+    }
+}
+
 bool text_locale_is_utf8(void)
 {
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;

@@ -68,6 +68,18 @@ size_t text_width(struct bytes b);
 /* Length in bytes of the longest beginning of such text that fits into so many columns. */
 size_t text_fitting(struct bytes b, size_t columns);
 
+/*
+ * Takes the next line of at most so many columns off the front of *rest, broken at a space where
+ * there is one, without spaces around it.
+ */
+struct bytes text_take_line(struct bytes *rest, size_t columns);
+
+/*
+ * Adds words as lines of at most `width` columns: the first behind a heading, the others indented
+ * as far. Nothing when there are no words. The heading is ASCII.
+ */
+void text_add_wrapped(struct text *t, const char *heading, struct bytes words, size_t width);
+
 /* Whether the locale that setlocale() chose for LC_CTYPE is UTF-8. */
 bool text_locale_is_utf8(void);
 

@@ -220,3 +220,22 @@ Test(text, grows_to_any_length)
     text_done(&t);
     cr_expect_str_eq(text_string(&t), "");
 }
+
+Test(text, words_are_wrapped_behind_a_heading)
+{
+    struct text t = { 0 };
+    text_add_wrapped(&t, "Left out  ", text_bytes("no SYN 21,180   one side 14,006   no request"),
+                     30);
+    cr_expect_str_eq(text_string(&t), "Left out  no SYN 21,180   one\n"
+                                      "          side 14,006   no\n"
+                                      "          request\n");
+    text_clear(&t);
+    text_add_wrapped(&t, "x ", text_bytes("without-any-space 東京東京"), 9);
+    cr_expect_str_eq(text_string(&t), "x without\n  -any-sp\n  ace\n  東京東\n  京\n");
+    text_clear(&t);
+    text_add_wrapped(&t, "x ", text_bytes(""), 9);
+    cr_expect_str_eq(text_string(&t), "");
+    text_add_wrapped(&t, "heading ", text_bytes("ab"), 3);
+    cr_expect_str_eq(text_string(&t), "heading a\n        b\n");
+    text_done(&t);
+}

@@ -1,0 +1,845 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "regions.h"
+
+#include "latency.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+/*
+ * What is worth a warning, from WARN_LEAST flows on: rates that a healthy edge does not show.
+ */
+enum { WARN_LEAST = 36 };
+static const double LATE_SHARE = 0.10, REFUSED_SHARE = 0.05, COMPARED_SHARE = 0.50;
+
+static const char *const KIND_NAMES[COMPARED_KINDS] = { "0-rtt", "resumed", "full" };
+static const char *const TLS_NAMES[TLS_GROUPS] = { "1.3", "1.2" };
+
+/* ---- what stands around the table: counts over the whole selection ---- */
+
+/* A word and how many flows it holds for, the most frequent first. */
+struct tally_line {
+    struct text words; /* "no SYN 21,180   one side 14,006" */
+    int64_t sum;
+};
+
+struct overview {
+    int64_t flows, sites, legs_unknown;
+    struct span span;
+    int64_t outbound, internal;
+    struct tally_line vantages, kind_bases, response_bases, region_bases, left_out;
+};
+
+static void overview_done(struct overview *o)
+{
+    struct tally_line *lines[] = { &o->vantages, &o->kind_bases, &o->response_bases,
+                                   &o->region_bases, &o->left_out };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        text_done(&lines[i]->words);
+}
+
+static enum status read_counts(const struct selection *s, struct overview *o, struct text *error)
+{
+    struct query *q = NULL;
+    enum status status =
+        selection_query(s,
+                        "SELECT count(*), count(DISTINCT site), ifnull(sum(leg = 'unknown'), 0),"
+                        " ifnull(min(start_epoch_ns), 0), ifnull(max(start_epoch_ns), 0),"
+                        " (SELECT count(*) FROM selected WHERE leg = 'outbound'),"
+                        " (SELECT count(*) FROM selected WHERE leg = 'internal') FROM ours",
+                        &q, error);
+    if (status == STATUS_OK)
+        status = selection_next(s, q, error);
+    if (status == STATUS_OK) {
+        o->flows = query_cell(q, 0).integer;
+        o->sites = query_cell(q, 1).integer;
+        o->legs_unknown = query_cell(q, 2).integer;
+        o->span = (struct span){ query_cell(q, 3).integer, query_cell(q, 4).integer };
+        o->outbound = query_cell(q, 5).integer;
+        o->internal = query_cell(q, 6).integer;
+    }
+    query_close(q);
+    return status;
+}
+
+/*
+ * Reads rows of word and count. With shares, each is told as its share of all rows; else counts.
+ */
+static enum status read_tally(const struct selection *s, const char *sql, bool shares,
+                              struct tally_line *line, struct text *error)
+{
+    struct query *q = NULL;
+    enum status status = selection_query(s, sql, &q, error);
+    while (status == STATUS_OK && (status = selection_next(s, q, error)) == STATUS_OK)
+        line->sum += query_cell(q, 1).integer;
+    if (status == STATUS_END) {
+        query_rewind(q);
+        status = STATUS_OK;
+    }
+    while (status == STATUS_OK && (status = selection_next(s, q, error)) == STATUS_OK) {
+        struct cell word = query_cell(q, 0), count = query_cell(q, 1);
+        text_add(&line->words, line->words.len > 0 ? "   " : "");
+        text_add_safe(&line->words, word.bytes, true);
+        text_add(&line->words, " ");
+        if (shares)
+            text_addf(&line->words, "%.1f%%", 100.0 * (double)count.integer / (double)line->sum);
+        else
+            text_add_count(&line->words, count.integer);
+    }
+    query_close(q);
+    if (status == STATUS_END)
+        status = line->words.failed ? STATUS_NO_MEMORY : STATUS_OK;
+    return status;
+}
+
+static enum status read_overview(const struct selection *s, struct overview *o, struct text *error)
+{
+    static const char VANTAGES[] =
+        "SELECT ifnull(vantage, 'unknown'), count(*) FROM ours WHERE perceived_ns IS NOT NULL"
+        " GROUP BY 1 ORDER BY 2 DESC, 1";
+    static const char KIND_BASES[] =
+        "SELECT handshake_basis, count(*) FROM ours WHERE handshake_basis IS NOT NULL"
+        " GROUP BY 1 ORDER BY 2 DESC, 1";
+    static const char RESPONSE_BASES[] =
+        "SELECT response_basis, count(*) FROM ours WHERE response_basis IS NOT NULL"
+        " GROUP BY 1 ORDER BY 2 DESC, 1";
+    static const char REGION_BASES[] =
+        "SELECT ifnull(client_region_basis, 'nothing'), count(*) FROM ours"
+        " GROUP BY 1 ORDER BY 2 DESC, 1";
+    static const char LEFT_OUT[] =
+        "SELECT " SELECTION_NOT_MEASURED ", count(*) FROM ours"
+        " WHERE perceived_ns IS NULL OR handshake = 'unknown' GROUP BY 1 ORDER BY 2 DESC, 1";
+    enum status status = read_counts(s, o, error);
+    if (status == STATUS_OK)
+        status = read_tally(s, VANTAGES, true, &o->vantages, error);
+    if (status == STATUS_OK)
+        status = read_tally(s, KIND_BASES, true, &o->kind_bases, error);
+    if (status == STATUS_OK)
+        status = read_tally(s, RESPONSE_BASES, true, &o->response_bases, error);
+    if (status == STATUS_OK)
+        status = read_tally(s, REGION_BASES, true, &o->region_bases, error);
+    if (status == STATUS_OK)
+        status = read_tally(s, LEFT_OUT, false, &o->left_out, error);
+    return status;
+}
+
+/* ---- the page for people ---- */
+
+struct page {
+    const struct selection *selection;
+    const struct latency *latency;
+    const struct overview *overview;
+    struct table_style style;
+    size_t width;
+    bool verbose;
+    bool too_few; /* a percentile was left out */
+    struct text *out;
+};
+
+/* "client region, server port" of the --by columns. */
+static void add_by_words(const struct selection *s, struct text *t)
+{
+    for (size_t i = 0; i < s->by_count; i++) {
+        text_add(t, i > 0 ? ", " : "");
+        for (const char *c = s->by[i]; *c; c++)
+            text_addf(t, "%c", *c == '_' ? ' ' : *c);
+    }
+}
+
+static void put_title(struct page *p)
+{
+    const struct overview *o = p->overview;
+    struct span window = o->span;
+    if (p->selection->since_ns > 0)
+        window.first_ns = p->selection->since_ns;
+    if (p->selection->until_ns < INT64_MAX)
+        window.last_ns = p->selection->until_ns;
+    struct text words = { 0 };
+    char span[2 * MOMENT_TEXT_SIZE];
+    text_add(&words, "First response by ");
+    add_by_words(p->selection, &words);
+    text_addf(&words, "     %s UTC     ", moment_span_text(window, span));
+    text_add_count(&words, o->flows);
+    text_add(&words, o->flows == 1 ? " TLS flow" : " TLS flows");
+    if (o->sites > 0)
+        text_addf(&words, ", %lld site%s", (long long)o->sites, o->sites == 1 ? "" : "s");
+    text_add_wrapped(p->out, "", text_bytes(text_string(&words)), p->width);
+    text_clear(&words);
+    if (p->selection->where) {
+        text_add(&words, "where ");
+        text_add_safe(&words, text_bytes(p->selection->where), p->style.utf8);
+        text_add_wrapped(p->out, "", text_bytes(text_string(&words)), p->width);
+        text_clear(&words);
+    }
+
+    text_add(&words, "From first SYN to first response byte as the client felt it, ms. Vantage: ");
+    text_add(&words, o->vantages.sum > 0 ? text_string(&o->vantages.words) : "none");
+    if (p->selection->every_leg)
+        text_add(&words, ". Legs as --where says.");
+    else if (o->legs_unknown == o->flows)
+        text_add(&words, ". Inbound and outbound not told apart (no --local).");
+    else
+        text_add(&words, ". Inbound.");
+    text_add_wrapped(p->out, "", text_bytes(text_string(&words)), p->width);
+    p->out->failed |= words.failed;
+    text_done(&words);
+}
+
+/* -- the classes -- */
+
+enum { FIXED_COLUMNS = 10 }; /* TLS class flows share p50 p90 p99 rtt trips expect, then bars */
+enum { BAR_COLUMNS_MAX = 16, BAR_COLUMNS_MIN = 6 };
+
+static const enum align CLASS_ALIGN[FIXED_COLUMNS + 1] = {
+    ALIGN_LEFT,  ALIGN_LEFT,  ALIGN_RIGHT, ALIGN_RIGHT, ALIGN_RIGHT, ALIGN_RIGHT,
+    ALIGN_RIGHT, ALIGN_RIGHT, ALIGN_RIGHT, ALIGN_RIGHT, ALIGN_LEFT,
+};
+
+static const char *by_title(const char *column)
+{
+    return strcmp(column, "client_region") == 0 ? "region" : column;
+}
+
+/* Adds a number with so many decimals, "-" where there is none. */
+static void add_number(struct grid *g, double value, int decimals)
+{
+    struct text t = { 0 };
+    if (isnan(value))
+        text_add(&t, "-");
+    else
+        text_add_number(&t, value, decimals);
+    g->failed |= t.failed;
+    grid_add_string(g, text_string(&t));
+    text_done(&t);
+}
+
+static void add_count(struct grid *g, int64_t value)
+{
+    struct text t = { 0 };
+    text_add_count(&t, value);
+    g->failed |= t.failed;
+    grid_add_string(g, text_string(&t));
+    text_done(&t);
+}
+
+static void add_share(struct text *t, double share)
+{
+    double percent = 100 * share;
+    text_addf(t, percent > 0 && percent < 9.95 ? "%.1f%%" : "%.0f%%", percent);
+}
+
+static void add_by_cells(const struct page *p, struct grid *g, const struct latency_group *group)
+{
+    for (size_t i = 0; i < p->latency->by_count; i++) {
+        const char *value = group ? group->by[i] : "";
+        grid_add_string(g, value ? value : "-");
+    }
+}
+
+/* The largest p90, or p50 where there is none: what the longest bar stands for. */
+static double longest_bar(const struct latency *l)
+{
+    double longest = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        for (size_t tls = 0; tls < TLS_GROUPS; tls++) {
+            for (size_t kind = 0; kind < COMPARED_KINDS; kind++) {
+                const struct class_latency *c = &l->groups[i].classes[tls][kind];
+                longest = fmax(longest, fmax(c->p50_ms, c->p90_ms)); /* NAN loses */
+            }
+        }
+    }
+    return longest;
+}
+
+static void add_bar(struct grid *g, const struct class_latency *c, double longest, size_t columns)
+{
+    struct text bar = { 0 };
+    if (longest > 0 && c->p50_ms >= 0) {
+        size_t p50 = (size_t)lround(c->p50_ms / longest * (double)columns);
+        size_t p90 = c->p90_ms >= 0 ? (size_t)lround(c->p90_ms / longest * (double)columns) : 0;
+        p50 = p50 > 0 ? p50 : 1;
+        text_add_repeated(&bar, "█", p50);
+        text_add_repeated(&bar, "░", p90 > p50 ? p90 - p50 : 0);
+    }
+    g->failed |= bar.failed;
+    grid_add_string(g, text_string(&bar));
+    text_done(&bar);
+}
+
+/* Flows of all kinds of one version in a group. */
+static int64_t flows_of_version(const struct latency_group *group, enum tls_group tls)
+{
+    int64_t sum = 0;
+    for (size_t kind = 0; kind < COMPARED_KINDS; kind++)
+        sum += group->classes[tls][kind].flows;
+    return sum;
+}
+
+static void add_class_row(struct page *p, struct grid *g, const struct class_latency *c,
+                          int64_t of_flows, size_t bar_columns)
+{
+    struct text share = { 0 };
+    if (of_flows == c->flows)
+        text_add(&share, "-");
+    else
+        add_share(&share, (double)c->flows / (double)of_flows);
+    add_count(g, c->flows);
+    grid_add_string(g, text_string(&share));
+    text_done(&share);
+    if (isnan(c->p50_ms)) {
+        struct text words = { 0 };
+        text_addf(&words, "too few for percentiles (%lld < %zu)", (long long)c->flows,
+                  quantile_least_count(0.5));
+        grid_add_to_the_end(g, text_string(&words));
+        text_done(&words);
+        return;
+    }
+    p->too_few |= isnan(c->p90_ms) || isnan(c->p99_ms);
+    add_number(g, c->p50_ms, 1);
+    add_number(g, c->p90_ms, 1);
+    add_number(g, c->p99_ms, c->p99_ms < 100 ? 1 : 0);
+    add_number(g, c->rtt_ms, 1);
+    add_number(g, c->round_trips, 1);
+    add_number(g, c->expected, fabs(c->expected - round(c->expected)) < 0.05 ? 0 : 1);
+    if (bar_columns > 0)
+        add_bar(g, c, longest_bar(p->latency), bar_columns);
+    grid_end_row(g);
+}
+
+static void add_group_rows(struct page *p, struct grid *g, const struct latency_group *group,
+                           size_t bar_columns)
+{
+    bool first = true;
+    for (enum tls_group tls = TLS_GROUP_13; tls < TLS_GROUPS; tls++) {
+        bool first_of_version = true;
+        for (size_t kind = 0; kind < COMPARED_KINDS; kind++) {
+            const struct class_latency *c = &group->classes[tls][kind];
+            if (c->flows == 0)
+                continue;
+            add_by_cells(p, g, first ? group : NULL);
+            grid_add_string(g, first_of_version ? TLS_NAMES[tls] : "");
+            grid_add_string(g, KIND_NAMES[kind]);
+            add_class_row(p, g, c, flows_of_version(group, tls), bar_columns);
+            first = first_of_version = false;
+        }
+    }
+    if (first) {
+        struct text words = { 0 };
+        text_add(&words, "none of ");
+        text_add_count(&words, group->flows);
+        text_add(&words, " flows could be measured, see below");
+        add_by_cells(p, g, group);
+        grid_add_to_the_end(g, text_string(&words));
+        text_done(&words);
+    }
+}
+
+/* All rows; without bars where bar_columns is 0. */
+static struct grid class_grid(struct page *p, const enum align *align, size_t bar_columns)
+{
+    size_t by_count = p->latency->by_count;
+    struct grid g = grid_of(by_count + FIXED_COLUMNS + (bar_columns > 0), align, p->style.utf8);
+    static const char *const titles[FIXED_COLUMNS] = { "TLS", "class", "flows", "share", "p50",
+                                                       "p90", "p99",   "rtt",   "trips", "expect" };
+    for (size_t i = 0; i < by_count; i++)
+        grid_add_string(&g, by_title(p->selection->by[i]));
+    for (size_t i = 0; i < FIXED_COLUMNS; i++)
+        grid_add_string(&g, titles[i]);
+    if (bar_columns > 0)
+        grid_add_string(&g, "p50 █  to p90 ░");
+    for (size_t i = 0; i < p->latency->count; i++)
+        add_group_rows(p, &g, &p->latency->groups[i], bar_columns);
+    return g;
+}
+
+static size_t longest_line(const struct text *t)
+{
+    size_t longest = 0;
+    const char *line = text_string(t);
+    while (*line) {
+        size_t len = strcspn(line, "\n");
+        size_t width = text_width((struct bytes){ (const uint8_t *)line, len });
+        longest = width > longest ? width : longest;
+        line += len + (line[len] == '\n');
+    }
+    return longest;
+}
+
+/* Where not even narrow columns fit, lines may be longer than the terminal. */
+static void put_grid(const struct page *p, const struct grid *g, struct text *out)
+{
+    if (!grid_write(g, p->width, out))
+        (void)grid_write(g, 0, out);
+}
+
+static void put_classes(struct page *p)
+{
+    enum align align[SELECTION_BY_MAX + FIXED_COLUMNS + 1] = { ALIGN_LEFT };
+    memcpy(&align[p->latency->by_count], CLASS_ALIGN, sizeof CLASS_ALIGN);
+    struct grid g = class_grid(p, align, 0);
+    struct text plain = { 0 };
+    put_grid(p, &g, &plain);
+    size_t used = longest_line(&plain) + strlen(g.gap);
+    grid_done(&g);
+    size_t left = used < p->width ? p->width - used : 0;
+    size_t columns = left > BAR_COLUMNS_MAX ? BAR_COLUMNS_MAX : left;
+    if (p->style.utf8 && columns >= BAR_COLUMNS_MIN) {
+        g = class_grid(p, align, columns);
+        put_grid(p, &g, p->out);
+        grid_done(&g);
+    } else {
+        text_add(p->out, text_string(&plain));
+    }
+    p->out->failed |= plain.failed;
+    text_done(&plain);
+    if (p->too_few)
+        text_addf(p->out, "-  too few flows for a 95 %% interval: p90 needs %zu, p99 %zu\n",
+                  quantile_least_count(0.9), quantile_least_count(0.99));
+}
+
+/* -- the gains -- */
+
+/* The parts of a gain as text; they are aligned over all groups. */
+enum { GAIN_VALUE, GAIN_LOW, GAIN_HIGH, GAIN_TRIPS, GAIN_PARTS };
+
+struct gain_text {
+    char part[GAIN_PARTS][32];
+};
+
+static struct gain_text gain_text(const struct comparison *c)
+{
+    struct gain_text t;
+    const double values[GAIN_PARTS] = { c->ms.value, c->ms.low, c->ms.high, c->round_trips };
+    for (size_t i = 0; i < GAIN_PARTS; i++)
+        (void)snprintf(t.part[i], sizeof t.part[i], "%.1f", values[i]);
+    return t;
+}
+
+static void widen(int widths[GAIN_PARTS], const struct comparison *c)
+{
+    if (c->flows == 0)
+        return;
+    struct gain_text t = gain_text(c);
+    for (size_t i = 0; i < GAIN_PARTS; i++) {
+        int width = (int)strlen(t.part[i]);
+        widths[i] = width > widths[i] ? width : widths[i];
+    }
+}
+
+static void add_gain(struct grid *g, const struct comparison *c, const int widths[GAIN_PARTS])
+{
+    if (c->flows == 0) {
+        grid_add_string(g, "too few alike");
+        return;
+    }
+    struct gain_text t = gain_text(c);
+    grid_addf(g, "%*s ms [%*s, %*s] %*s trips", widths[GAIN_VALUE], t.part[GAIN_VALUE],
+              widths[GAIN_LOW], t.part[GAIN_LOW], widths[GAIN_HIGH], t.part[GAIN_HIGH],
+              widths[GAIN_TRIPS], t.part[GAIN_TRIPS]);
+}
+
+static double late_share(const struct latency_group *g)
+{
+    int64_t answered = g->answered_early + g->answered_late;
+    return answered > 0 ? (double)g->answered_late / (double)answered : 0;
+}
+
+static double refused_share(const struct latency_group *g)
+{
+    int64_t decided = g->accepted + g->rejected;
+    return decided > 0 ? (double)g->rejected / (double)decided : 0;
+}
+
+static bool warns_of_late(const struct latency_group *g)
+{
+    return g->answered_early + g->answered_late >= WARN_LEAST && late_share(g) > LATE_SHARE;
+}
+
+static bool warns_of_refused(const struct latency_group *g)
+{
+    return g->accepted + g->rejected >= WARN_LEAST && refused_share(g) > REFUSED_SHARE;
+}
+
+static void add_gain_row(const struct page *p, struct grid *g, const struct latency_group *group,
+                         int widths[COMPARED_KINDS][GAIN_PARTS])
+{
+    struct text early = { 0 }, refused = { 0 };
+    if (group->answered_early + group->answered_late > 0)
+        add_share(&early, 1 - late_share(group));
+    else
+        text_add(&early, "-");
+    add_share(&refused, refused_share(group));
+    add_by_cells(p, g, group);
+    add_gain(g, &group->over[COMPARED_RESUMED], widths[COMPARED_RESUMED]);
+    add_gain(g, &group->over[COMPARED_FULL], widths[COMPARED_FULL]);
+    grid_add_string(g, text_string(&early));
+    grid_add_string(g, text_string(&refused));
+    grid_add_string(g, warns_of_late(group) || warns_of_refused(group) ? "!" : "");
+    text_done(&early);
+    text_done(&refused);
+}
+
+static bool shows_gain(const struct latency_group *g)
+{
+    return g->accepted + g->rejected > 0;
+}
+
+static void put_gains(const struct page *p)
+{
+    const struct latency *l = p->latency;
+    int widths[COMPARED_KINDS][GAIN_PARTS] = { 0 };
+    size_t shown = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        shown += shows_gain(&l->groups[i]);
+        widen(widths[COMPARED_RESUMED], &l->groups[i].over[COMPARED_RESUMED]);
+        widen(widths[COMPARED_FULL], &l->groups[i].over[COMPARED_FULL]);
+    }
+    if (shown == 0)
+        return;
+    struct text words = { 0 };
+    text_add(&words, "\n0-RTT gain, like with like (");
+    bool by_region = l->by_count == 1 && strcmp(p->selection->by[0], "client_region") == 0;
+    if (!by_region) {
+        add_by_words(p->selection, &words);
+        text_add(&words, ", ");
+    }
+    text_add(&words, "region, server name, version), median and 95 % interval\n");
+    text_add(p->out, text_string(&words));
+    text_done(&words);
+
+    enum align align[SELECTION_BY_MAX + 5] = { ALIGN_LEFT };
+    align[l->by_count + 2] = align[l->by_count + 3] = ALIGN_RIGHT;
+    struct grid g = grid_of(l->by_count + 5, align, p->style.utf8);
+    for (size_t i = 0; i < l->by_count; i++)
+        grid_add_string(&g, by_title(p->selection->by[i]));
+    grid_add_string(&g, "over resumed");
+    grid_add_string(&g, "over full");
+    grid_add_string(&g, "answered early");
+    grid_add_string(&g, "refused");
+    grid_add_string(&g, "");
+    for (size_t i = 0; i < l->count; i++) {
+        if (shows_gain(&l->groups[i]))
+            add_gain_row(p, &g, &l->groups[i], widths);
+    }
+    put_grid(p, &g, p->out);
+    grid_done(&g);
+}
+
+/* -- warnings -- */
+
+static void add_group_name(const struct latency *l, const struct latency_group *g, struct text *t)
+{
+    for (size_t i = 0; i < l->by_count; i++) {
+        text_add(t, i > 0 ? " " : "");
+        text_add(t, g->by[i] ? g->by[i] : "-");
+    }
+}
+
+/* Whether a name means nothing to a shell or to SQL but itself. */
+static bool is_plain_name(const char *name)
+{
+    return name && *name &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:/") ==
+               strlen(name);
+}
+
+/* The command that tells more, ready to be pasted; nothing where a name would need quoting. */
+static void add_command(const struct page *p, const struct latency_group *g, struct text *t)
+{
+    const struct latency *l = p->latency;
+    for (size_t i = 0; i < l->by_count; i++) {
+        if (!is_plain_name(g->by[i]))
+            return;
+    }
+    text_add(t, "  firstflight report early-data --where \"");
+    for (size_t i = 0; i < l->by_count; i++)
+        text_addf(t, "%s%s='%s'", i > 0 ? " AND " : "", p->selection->by[i], g->by[i]);
+    text_add(t, "\" --by site\n");
+}
+
+static void put_warning(const struct page *p, const struct latency_group *g,
+                        const struct text *words)
+{
+    struct text line = { 0 }, safe = { 0 };
+    add_group_name(p->latency, g, &line);
+    text_addf(&line, ": %s", text_string(words));
+    text_add_safe(&safe, text_bytes(text_string(&line)), p->style.utf8);
+    text_add_wrapped(p->out, "! ", text_bytes(text_string(&safe)), p->width);
+    p->out->failed |= line.failed || safe.failed;
+    text_done(&line);
+    text_done(&safe);
+}
+
+static void warn_of_late(const struct page *p, const struct latency_group *g)
+{
+    struct text words = { 0 };
+    add_share(&words, late_share(g));
+    text_add(&words, " of accepted early data was answered only after Finished: no gain.");
+    if (g->late_site) {
+        text_add(&words, " ");
+        add_share(&words, (double)g->late_site_flows / (double)g->answered_late);
+        text_addf(&words, " of those at %s.", g->late_site);
+    }
+    put_warning(p, g, &words);
+    add_command(p, g, p->out);
+    text_done(&words);
+}
+
+static void warn_of_refused(const struct page *p, const struct latency_group *g)
+{
+    struct text words = { 0 };
+    add_share(&words, refused_share(g));
+    text_add(&words, " of early data was refused.");
+    if (g->refusal) {
+        text_add(&words, " ");
+        add_share(&words, (double)g->refusal_flows / (double)g->rejected);
+        text_addf(&words, " of that with %s.", g->refusal);
+    }
+    put_warning(p, g, &words);
+    if (!warns_of_late(g))
+        add_command(p, g, p->out);
+    text_done(&words);
+}
+
+static void add_interval(struct text *t, const struct gain *gain)
+{
+    text_addf(t, "%.1f ms [%.1f, %.1f]", gain->value, gain->low, gain->high);
+}
+
+/* What makes the comparison with one other kind doubtful. */
+static void warn_of_comparison(const struct page *p, const struct latency_group *g,
+                               enum compared_kind other)
+{
+    const struct comparison *c = &g->over[other], *alike = &g->over_alike_rtt[other];
+    struct text words = { 0 };
+    if (c->flows == 0)
+        return;
+    int64_t early = g->classes[TLS_GROUP_13][COMPARED_0RTT].flows;
+    double share = (double)c->flows / (double)early;
+    if (share < COMPARED_SHARE) {
+        text_add(&words, "only ");
+        add_share(&words, share);
+        text_addf(&words, " of its 0-RTT flows had %s ones like them to compare with.",
+                  KIND_NAMES[other]);
+        put_warning(p, g, &words);
+        text_clear(&words);
+    }
+    bool apart = alike->flows > 0 && (alike->ms.value < c->ms.low || alike->ms.value > c->ms.high);
+    if (apart) {
+        text_addf(&words, "among flows of alike RTT the gain over %s is ", KIND_NAMES[other]);
+        add_interval(&words, &alike->ms);
+        text_add(&words, ": who comes back with 0-RTT has other paths.");
+        put_warning(p, g, &words);
+        text_clear(&words);
+    }
+    if (c->ms.high < 0) {
+        text_addf(&words, "0-RTT was slower than %s.", KIND_NAMES[other]);
+        put_warning(p, g, &words);
+    }
+    text_done(&words);
+}
+
+static void put_warnings(const struct page *p)
+{
+    for (size_t i = 0; i < p->latency->count; i++) {
+        const struct latency_group *g = &p->latency->groups[i];
+        if (warns_of_late(g))
+            warn_of_late(p, g);
+        if (warns_of_refused(g))
+            warn_of_refused(p, g);
+        warn_of_comparison(p, g, COMPARED_RESUMED);
+        warn_of_comparison(p, g, COMPARED_FULL);
+    }
+}
+
+/* -- below -- */
+
+static void put_tally(const struct page *p, const char *heading, const struct tally_line *line)
+{
+    struct text safe = { 0 };
+    text_add_safe(&safe, text_bytes(text_string(&line->words)), p->style.utf8);
+    text_add_wrapped(p->out, heading, text_bytes(text_string(&safe)), p->width);
+    p->out->failed |= safe.failed;
+    text_done(&safe);
+}
+
+static void put_footer(const struct page *p)
+{
+    const struct overview *o = p->overview;
+    text_add(p->out, "\n");
+    put_tally(p, "Kind rests on    ", &o->kind_bases);
+    put_tally(p, "Response rests   ", &o->response_bases);
+    put_tally(p, "Region by        ", &o->region_bases);
+    struct text words = { 0 };
+    if (o->left_out.sum > 0) {
+        char heading[40];
+        text_add_count(&words, o->left_out.sum);
+        (void)snprintf(heading, sizeof heading, "Left out %-7s ", text_string(&words));
+        put_tally(p, heading, &o->left_out);
+        text_clear(&words);
+    }
+    if (!p->selection->every_leg && o->outbound + o->internal > 0) {
+        text_add_count(&words, o->outbound);
+        text_add(&words, " edge-to-origin flows, ");
+        text_add_count(&words, o->internal);
+        text_add(&words, " internal ones        more: report coverage");
+        text_add_wrapped(p->out, "Not inbound      ", text_bytes(text_string(&words)), p->width);
+    }
+    p->out->failed |= words.failed;
+    text_done(&words);
+    if (p->verbose)
+        text_addf(p->out, "Intervals        bootstrap of medians, seed %d\n", LATENCY_SEED);
+}
+
+static void put_page(struct page *p)
+{
+    put_title(p);
+    text_add(p->out, "\n");
+    if (p->latency->count == 0) {
+        text_add(p->out, p->selection->limited ? "No TLS flows among those selected.\n"
+                                               : "No TLS flows in the database.\n");
+    } else {
+        put_classes(p);
+        put_gains(p);
+        put_warnings(p);
+    }
+    put_footer(p);
+}
+
+/* ---- rows for programs ---- */
+
+enum { DATA_COLUMNS = 21 };
+
+static struct cell real_or_null(double value)
+{
+    return isnan(value) ? cell_null() : cell_real(value);
+}
+
+/* Adds the gain over one other kind, or NULLs. */
+static void add_gain_cells(struct cell *cells, const struct comparison *c)
+{
+    bool known = c && c->flows > 0;
+    cells[0] = known ? real_or_null(c->ms.value) : cell_null();
+    cells[1] = known ? real_or_null(c->ms.low) : cell_null();
+    cells[2] = known ? real_or_null(c->ms.high) : cell_null();
+    cells[3] = known ? real_or_null(c->round_trips) : cell_null();
+}
+
+static enum status add_data_row(struct table *table, const struct latency *l,
+                                const struct latency_group *g, enum tls_group tls,
+                                enum compared_kind kind)
+{
+    const struct class_latency *c = &g->classes[tls][kind];
+    bool is_0rtt = kind == COMPARED_0RTT;
+    struct cell cells[SELECTION_BY_MAX + DATA_COLUMNS];
+    size_t n = 0;
+    for (size_t i = 0; i < l->by_count; i++)
+        cells[n++] = cell_text(g->by[i]);
+    cells[n++] = cell_text(TLS_NAMES[tls]);
+    cells[n++] = cell_text(KIND_NAMES[kind]);
+    cells[n++] = cell_integer(c->flows);
+    cells[n++] = cell_real((double)c->flows / (double)flows_of_version(g, tls));
+    cells[n++] = real_or_null(c->p50_ms);
+    cells[n++] = real_or_null(c->p90_ms);
+    cells[n++] = real_or_null(c->p99_ms);
+    cells[n++] = real_or_null(c->rtt_ms);
+    cells[n++] = real_or_null(c->round_trips);
+    cells[n++] = real_or_null(c->expected);
+    add_gain_cells(&cells[n], is_0rtt ? &g->over[COMPARED_RESUMED] : NULL);
+    n += 4;
+    add_gain_cells(&cells[n], is_0rtt ? &g->over[COMPARED_FULL] : NULL);
+    n += 4;
+    bool answered = is_0rtt && g->answered_early + g->answered_late > 0;
+    cells[n++] = answered ? cell_real(1 - late_share(g)) : cell_null();
+    cells[n++] = is_0rtt ? cell_real(refused_share(g)) : cell_null();
+    cells[n++] = is_0rtt ? cell_integer((int64_t)g->over[COMPARED_RESUMED].flows) : cell_null();
+    assert(n == l->by_count + DATA_COLUMNS);
+    return table_add(table, cells);
+}
+
+static enum status write_data(const struct selection *s, const struct latency *l,
+                              struct table_style style, FILE *out)
+{
+    static const char *const NAMES[DATA_COLUMNS] = {
+        "tls",
+        "handshake",
+        "flows",
+        "share",
+        "perceived_p50_ms",
+        "perceived_p90_ms",
+        "perceived_p99_ms",
+        "rtt_p50_ms",
+        "round_trips_p50",
+        "expected_round_trips",
+        "gain_over_resumed_ms",
+        "gain_over_resumed_low_ms",
+        "gain_over_resumed_high_ms",
+        "gain_over_resumed_round_trips",
+        "gain_over_full_ms",
+        "gain_over_full_low_ms",
+        "gain_over_full_high_ms",
+        "gain_over_full_round_trips",
+        "answered_early_share",
+        "refused_share",
+        "flows_compared_with_resumed",
+    };
+    const char *names[SELECTION_BY_MAX + DATA_COLUMNS];
+    for (size_t i = 0; i < s->by_count; i++)
+        names[i] = s->by[i];
+    memcpy(&names[s->by_count], NAMES, sizeof NAMES);
+    struct table *table = table_open(out, style, names, s->by_count + DATA_COLUMNS);
+    enum status status = table ? STATUS_OK : STATUS_NO_MEMORY;
+    for (size_t i = 0; status == STATUS_OK && i < l->count; i++) {
+        for (enum tls_group tls = TLS_GROUP_13; tls < TLS_GROUPS; tls++) {
+            for (enum compared_kind kind = COMPARED_0RTT; kind < COMPARED_KINDS; kind++) {
+                if (status == STATUS_OK && l->groups[i].classes[tls][kind].flows > 0)
+                    status = add_data_row(table, l, &l->groups[i], tls, kind);
+            }
+        }
+    }
+    enum status closed = table_close(table);
+    return status == STATUS_OK ? closed : status;
+}
+
+/* ---- the report ---- */
+
+static enum status write_page(const struct selection *s, const struct latency *l,
+                              const struct overview *o, struct table_style style, bool verbose,
+                              FILE *out)
+{
+    struct text text = { 0 };
+    struct page page = { .selection = s,
+                         .latency = l,
+                         .overview = o,
+                         .style = style,
+                         .width = style.width ? style.width : SIZE_MAX,
+                         .verbose = verbose,
+                         .out = &text };
+    put_page(&page);
+    enum status status = text.failed ? STATUS_NO_MEMORY : STATUS_OK;
+    if (status == STATUS_OK && fwrite(text.at, 1, text.len, out) != text.len)
+        status = STATUS_IO;
+    if (fflush(out) != 0 && status == STATUS_OK)
+        status = STATUS_IO;
+    text_done(&text);
+    return status;
+}
+
+enum status regions_report(const struct selection *s, struct table_style style, bool verbose,
+                           FILE *out, struct text *error)
+{
+    struct latency latency = { 0 };
+    struct overview overview = { 0 };
+    enum status status = latency_read(s, &latency, error);
+    if (status == STATUS_OK && style.format != TABLE_ALIGNED) {
+        status = write_data(s, &latency, style, out);
+    } else if (status == STATUS_OK) {
+        status = read_overview(s, &overview, error);
+        if (status == STATUS_OK)
+            status = write_page(s, &latency, &overview, style, verbose, out);
+    }
+    overview_done(&overview);
+    latency_done(&latency);
+    return status;
+}

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "facts.h"
 
-#include <inttypes.h>
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -269,24 +267,28 @@ static int64_t unpack_scalar(struct reader *r, struct bytes bitmap, unsigned i, 
     return is_time ? get_time(r, start_ns) : get_signed(r);
 }
 
+/* With a terminator, so that unpacked facts can point at it. */
 static bool pack_text(struct buffer *out, const char *text)
 {
     size_t len = text == NULL ? 0 : strlen(text);
     if (len > TEXT_MAX)
         len = TEXT_MAX;
-    if (!buffer_reserve(out, VARINT_MAX))
+    if (!buffer_reserve(out, VARINT_MAX + len + 1))
         return false;
     put_varint(out, text == NULL ? 0 : len + 1);
-    return buffer_add(out, (struct bytes){ (const uint8_t *)text, len });
+    if (text == NULL)
+        return true;
+    memcpy(out->at + out->len, text, len);
+    out->at[out->len + len] = '\0';
+    out->len += len + 1;
+    return true;
 }
 
-static bool unpack_text(struct reader *r, char **field)
+static char *unpack_text(struct reader *r)
 {
     uint64_t len = get_varint(r);
-    if (len == 0)
-        return true;
-    struct bytes text = reader_take(r, (size_t)len - 1);
-    return !r->short_read && facts_set_text(field, (const char *)text.at, text.len);
+    struct bytes text = len == 0 ? (struct bytes){ 0 } : reader_take(r, (size_t)len);
+    return text.len == 0 || text.at[text.len - 1] != '\0' ? NULL : (char *)text.at;
 }
 
 enum status facts_pack(const struct facts *f, struct buffer *out)
@@ -332,7 +334,7 @@ enum status facts_pack(const struct facts *f, struct buffer *out)
     return STATUS_OK;
 }
 
-static bool unpack(struct reader *r, struct facts *f)
+static bool unpack(struct reader *r, struct record records[RECORDS_MAX], struct facts *f)
 {
     struct endpoint *ends[2] = { &f->client, &f->server };
     for (unsigned side = 0; side < 2; side++) {
@@ -363,69 +365,72 @@ static bool unpack(struct reader *r, struct facts *f)
         f->resends[k].wait_ns = get_signed(r);
         f->resends[k].side = (uint8_t)get_varint(r);
     }
-    uint64_t records = get_varint(r);
-    if (records > RECORDS_MAX || r->short_read)
+    uint64_t record_count = get_varint(r);
+    if (record_count > RECORDS_MAX || r->short_read)
         return false;
-    f->records = records == 0 ? NULL : malloc(records * sizeof *f->records);
-    if (f->records == NULL && records > 0)
-        return false;
-    f->record_count = f->record_capacity = (uint16_t)records;
+    f->records = records;
+    f->record_count = (uint16_t)record_count;
     for (unsigned k = 0; k < f->record_count; k++)
-        f->records[k] = unpack_record(r, start_ns);
-#define UNPACK_TEXT(name)                                                                          \
-    if (!unpack_text(r, &f->name))                                                                 \
-        return false;
+        records[k] = unpack_record(r, start_ns);
+#define UNPACK_TEXT(name) f->name = unpack_text(r);
     FACTS_TEXT(UNPACK_TEXT)
 #undef UNPACK_TEXT
     return !r->short_read;
 }
 
-size_t facts_unpack(struct bytes packed, struct facts *ret_facts)
+bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX], struct facts *ret_facts)
 {
     struct reader r = reader_of(packed);
-    struct facts f = { 0 };
-    if (!unpack(&r, &f)) {
-        facts_done(&f);
-        return 0;
-    }
-    *ret_facts = f;
-    return packed.len - r.rest.len;
+    *ret_facts = (struct facts){ 0 };
+    return unpack(&r, records, ret_facts);
 }
 
 /* JSON. Text facts are printable ASCII or hex, so quotes and backslashes are all that is escaped. */
 
-__attribute__((format(printf, 2, 3))) static bool add_format(struct buffer *out, const char *format,
-                                                             ...)
+static bool add_words(struct buffer *out, const char *words)
 {
-    enum { ENOUGH = 512 };
-    if (!buffer_reserve(out, ENOUGH))
-        return false;
-    va_list arguments;
-    va_start(arguments, format);
-    int len = vsnprintf((char *)out->at + out->len, ENOUGH, format, arguments);
-    va_end(arguments);
-    assert(len >= 0 && len < ENOUGH);
-    out->len += (size_t)len;
-    return true;
+    return buffer_add(out, (struct bytes){ (const uint8_t *)words, strlen(words) });
+}
+
+static bool add_integer(struct buffer *out, int64_t value)
+{
+    char digits[24];
+    size_t at = sizeof digits;
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do {
+        digits[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0)
+        digits[--at] = '-';
+    return buffer_add(out, (struct bytes){ (const uint8_t *)digits + at, sizeof digits - at });
+}
+
+/* A member's name, with the comma in front of it. */
+static bool add_name(struct buffer *out, const char *name)
+{
+    return add_words(out, ",\"") && add_words(out, name) && add_words(out, "\":");
 }
 
 /* base is the start for times, which then count from it, and 0 for anything else. */
 static bool add_number(struct buffer *out, const char *name, int64_t value, int64_t base)
 {
-    return value == 0 || add_format(out, ",\"%s\":%" PRId64, name, value - base);
+    return value == 0 || (add_name(out, name) && add_integer(out, value - base));
 }
 
-static bool add_element(struct buffer *out, char before, int64_t value, int64_t base)
+/* A value behind its bracket or comma; null for a time that was not seen. */
+static bool add_element(struct buffer *out, const char *before, int64_t value, int64_t base)
 {
-    return value == 0 && base != 0 ? add_format(out, "%cnull", before)
-                                   : add_format(out, "%c%" PRId64, before, value - base);
+    bool unseen = value == 0 && base != 0;
+    return add_words(out, before) &&
+           (unseen ? add_words(out, "null") : add_integer(out, value - base));
 }
 
 static bool add_pair(struct buffer *out, const char *name, const int64_t value[2], int64_t base)
 {
     return (value[CLIENT] == 0 && value[SERVER] == 0) ||
-           (add_format(out, ",\"%s\":", name) && add_element(out, '[', value[CLIENT], base) &&
-            add_element(out, ',', value[SERVER], base) && add_format(out, "]"));
+           (add_name(out, name) && add_element(out, "[", value[CLIENT], base) &&
+            add_element(out, ",", value[SERVER], base) && add_words(out, "]"));
 }
 
 static bool add_text(struct buffer *out, const char *name, const char *text)
@@ -433,8 +438,9 @@ static bool add_text(struct buffer *out, const char *name, const char *text)
     if (text == NULL)
         return true;
     size_t len = strlen(text);
-    if (!add_format(out, ",\"%s\":\"", name) || !buffer_reserve(out, 6 * len + 1))
+    if (!add_name(out, name) || !buffer_reserve(out, 6 * len + 3))
         return false;
+    out->at[out->len++] = '"';
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)text[i];
         if (c < 0x20 || c > 0x7e || c == '"' || c == '\\')
@@ -442,54 +448,62 @@ static bool add_text(struct buffer *out, const char *name, const char *text)
         else
             out->at[out->len++] = c;
     }
-    return add_format(out, "\"");
+    out->at[out->len++] = '"';
+    return true;
 }
 
 static bool add_record(struct buffer *out, const struct record *r, int64_t start_ns)
 {
-    return add_format(out, "[%u,%u,%u,%" PRId64 ",%" PRId64, r->side, r->type, r->len,
-                      r->at_ns - start_ns, r->last_at_ns - r->at_ns) &&
-           add_element(out, ',', r->acked_at_ns, r->at_ns) &&
-           add_element(out, ',', r->all_acked_at_ns, r->at_ns) &&
-           add_format(out, ",%" PRIu64 ",%" PRId64 ",%" PRId32 ",%" PRId32 ",%u,%u", r->packet_no,
-                      (int64_t)(r->last_packet_no - r->packet_no), r->offset, r->ack, r->flags,
-                      r->first_message) &&
-           (r->skipped == 0 || add_format(out, ",%u,%u", r->skipped, r->skipped_len)) &&
-           add_format(out, "]");
+    const int64_t from_packet[] = { (int64_t)r->packet_no,
+                                    (int64_t)(r->last_packet_no - r->packet_no),
+                                    r->offset, r->ack, r->flags, r->first_message };
+    bool ok = add_element(out, "[", r->side, 0) && add_element(out, ",", r->type, 0) &&
+              add_element(out, ",", r->len, 0) && add_element(out, ",", r->at_ns - start_ns, 0) &&
+              add_element(out, ",", r->last_at_ns - r->at_ns, 0) &&
+              add_element(out, ",", r->acked_at_ns, r->at_ns) &&
+              add_element(out, ",", r->all_acked_at_ns, r->at_ns);
+    for (unsigned i = 0; ok && i < sizeof from_packet / sizeof from_packet[0]; i++)
+        ok = add_element(out, ",", from_packet[i], 0);
+    if (ok && r->skipped > 0)
+        ok = add_element(out, ",", r->skipped, 0) && add_element(out, ",", r->skipped_len, 0);
+    return ok && add_words(out, "]");
 }
 
 static bool add_records(struct buffer *out, const struct facts *f)
 {
-    if (!add_format(out, ",\"records\":["))
+    if (!add_name(out, "records") || !add_words(out, "["))
         return false;
     for (unsigned i = 0; i < f->record_count; i++)
-        if ((i > 0 && !add_format(out, ",")) || !add_record(out, &f->records[i], f->start_ns))
+        if ((i > 0 && !add_words(out, ",")) || !add_record(out, &f->records[i], f->start_ns))
             return false;
-    return add_format(out, "]");
+    return add_words(out, "]");
 }
 
 static bool add_resends(struct buffer *out, const struct facts *f)
 {
     if (f->resend_count == 0)
         return true;
-    if (!add_format(out, ",\"resends\":["))
-        return false;
-    for (unsigned i = 0; i < f->resend_count; i++)
-        if (!add_format(out, "%s[%u,%" PRId64 ",%" PRId64 "]", i == 0 ? "" : ",",
-                        f->resends[i].side, f->resends[i].at_ns - f->start_ns,
-                        f->resends[i].wait_ns))
-            return false;
-    return add_format(out, "]");
+    bool ok = add_name(out, "resends") && add_words(out, "[");
+    for (unsigned i = 0; ok && i < f->resend_count; i++)
+        ok = (i == 0 || add_words(out, ",")) && add_element(out, "[", f->resends[i].side, 0) &&
+             add_element(out, ",", f->resends[i].at_ns - f->start_ns, 0) &&
+             add_element(out, ",", f->resends[i].wait_ns, 0) && add_words(out, "]");
+    return ok && add_words(out, "]");
+}
+
+static bool add_endpoint(struct buffer *out, const char *name, const struct endpoint *e)
+{
+    char address[ADDRESS_TEXT_SIZE];
+    return add_name(out, name) && add_words(out, "[\"") &&
+           add_words(out, address_text(&e->address, address)) && add_words(out, "\",") &&
+           add_integer(out, e->port) && add_words(out, "]");
 }
 
 enum status facts_to_json(const struct facts *f, struct buffer *out)
 {
-    char client[ADDRESS_TEXT_SIZE], server[ADDRESS_TEXT_SIZE];
-    bool ok = add_format(out,
-                         "{\"start\":%" PRId64 ",\"ip_version\":%u,\"client\":[\"%s\",%u],"
-                         "\"server\":[\"%s\",%u]",
-                         f->start_ns, f->ip_version, address_text(&f->client.address, client),
-                         f->client.port, address_text(&f->server.address, server), f->server.port);
+    bool ok = add_words(out, "{\"start\":") && add_integer(out, f->start_ns) &&
+              add_number(out, "ip_version", f->ip_version, 0) &&
+              add_endpoint(out, "client", &f->client) && add_endpoint(out, "server", &f->server);
 #define NUMBER(type, name)                                                                         \
     ok = ok && add_number(out, #name, (int64_t)f->name, IS_TIME(type) ? f->start_ns : 0);
 #define PAIR(type, name)                                                                           \
@@ -503,7 +517,7 @@ enum status facts_to_json(const struct facts *f, struct buffer *out)
 #define TEXT(name) ok = ok && add_text(out, #name, f->name);
     FACTS_TEXT(TEXT)
 #undef TEXT
-    ok = ok && add_resends(out, f) && add_records(out, f) && add_format(out, "}");
+    ok = ok && add_resends(out, f) && add_records(out, f) && add_words(out, "}");
     return ok ? STATUS_OK : STATUS_NO_MEMORY;
 }
 

@@ -271,16 +271,18 @@ void facts_reverse_tls(struct facts *f);
 void facts_swap_sides(struct facts *f);
 
 /*
- * Packed form for the stage: appends to a growing buffer; facts_unpack() restores an equal struct
- * (owned by the caller, free with facts_done()) and returns the number of bytes used, 0 when the
- * bytes are not what facts_pack() wrote.
+ * Packed form for the stage: appends to a growing buffer. facts_unpack() restores an equal struct,
+ * whose texts point into the packed bytes and whose records lie in the array: it owns nothing, must
+ * not go to facts_done(), and is good as long as both. False when the bytes are not what
+ * facts_pack() wrote.
  */
 struct buffer {
     uint8_t *at;
     size_t len, capacity;
 };
 MUST_USE enum status facts_pack(const struct facts *f, struct buffer *out);
-size_t facts_unpack(struct bytes packed, struct facts *ret_facts);
+bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX],
+                  struct facts *ret_facts);
 
 /*
  * JSON for table flow_facts: an object of the facts that are not zero, and "records", an array of

@@ -450,13 +450,6 @@ struct learned {
     struct neighbours **neighbours; /* by point */
 };
 
-static enum status unpack(struct ingest *i, struct bytes item, struct facts *ret_facts)
-{
-    if (facts_unpack(item, ret_facts) == 0)
-        return fail(i, STATUS_NO_MEMORY, "out of memory");
-    return STATUS_OK;
-}
-
 static enum status learn_point(struct ingest *i, size_t point, const struct learned *l)
 {
     struct run_point *p = &i->points[point];
@@ -464,15 +457,14 @@ static enum status learn_point(struct ingest *i, size_t point, const struct lear
     enum status status;
     stage_rewind(p->stage);
     while ((status = stage_next(p->stage, &item)) == STATUS_OK) {
+        struct record records[RECORDS_MAX];
         struct facts f;
-        status = unpack(i, item, &f);
-        if (status != STATUS_OK)
-            return status;
+        if (!facts_unpack(item, records, &f))
+            return fail(i, STATUS_IO, "temporary file damaged: facts of a flow cannot be read");
         status = profiles_learn(l->profiles, &f);
         if (status == STATUS_OK)
             status = neighbours_add(l->neighbours[point], &f.client.address, f.start_ns,
                                     client_rtt_by_ack(&f));
-        facts_done(&f);
         if (status != STATUS_OK)
             return status;
     }
@@ -557,8 +549,11 @@ static enum status write_flow(struct ingest *i, const struct facts *f, const str
                               const struct run_point *p, struct buffer *json)
 {
     const struct neighbours *near = l->neighbours[i->files[f->file].point];
+    int64_t neighbour_ns = client_rtt_by_ack(f) != DURATION_NONE
+                               ? DURATION_NONE
+                               : neighbours_least(near, &f->client.address, f->start_ns);
     struct verdict verdict = judge(f, profiles_find(l->profiles, f));
-    struct path path = path_of(f, neighbours_least(near, &f->client.address, f->start_ns));
+    struct path path = path_of(f, neighbour_ns);
     struct timing timing = timing_of(f, &verdict, &path);
     struct row_context context = {
         .point = p->input->name,
@@ -621,12 +616,12 @@ static enum status write_point(struct ingest *i, size_t point, const struct lear
         status = write_captures(i, p);
     stage_rewind(p->stage);
     while (status == STATUS_OK && (status = stage_next(p->stage, &item)) == STATUS_OK) {
+        struct record records[RECORDS_MAX];
         struct facts f;
-        status = unpack(i, item, &f);
-        if (status != STATUS_OK)
-            break;
-        status = write_flow(i, &f, l, p, &json);
-        facts_done(&f);
+        if (!facts_unpack(item, records, &f))
+            status = fail(i, STATUS_IO, "temporary file damaged: facts of a flow cannot be read");
+        else
+            status = write_flow(i, &f, l, p, &json);
     }
     buffer_done(&json);
     return status == STATUS_END ? write_half_opens(i, p) : status;

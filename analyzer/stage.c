@@ -13,18 +13,28 @@ struct item_header {
     uint32_t number; /* low half: items are counted, so it only checks that we read what we wrote */
 };
 
+/* Items in memory lie in chunks, so that growing copies nothing; none is split. */
+enum { CHUNK_SIZE = 1 << 20 };
+
+struct chunk {
+    struct chunk *next;
+    size_t len, capacity;
+    uint8_t bytes[];
+};
+
 struct stage {
-    uint8_t *memory;
-    size_t memory_len, memory_capacity, memory_max;
+    struct chunk *first, *last;
+    size_t memory, memory_max; /* of all chunks */
     char *directory;
-    FILE *file;          /* NULL while memory is enough */
+    FILE *file;                /* NULL while memory is enough */
     uint64_t count;
-    uint64_t *cancelled; /* bits by number */
+    uint64_t *cancelled;       /* bits by number */
     size_t cancelled_words;
-    size_t read_at;      /* in memory */
+    const struct chunk *reading; /* NULL when the file is next */
+    size_t read_at;            /* in that chunk */
     uint64_t read_number;
     bool reading_file;
-    uint8_t *item;       /* one item read from the file */
+    uint8_t *item;             /* one item read from the file */
     size_t item_capacity;
     char error[256];
 };
@@ -44,13 +54,25 @@ struct stage *stage_open(size_t memory_max, const char *directory)
     return s;
 }
 
+static void free_items(struct stage *s)
+{
+    while (s->first != NULL) {
+        struct chunk *next = s->first->next;
+        free(s->first);
+        s->first = next;
+    }
+    s->last = NULL;
+    s->memory = 0;
+    if (s->file != NULL)
+        fclose(s->file);
+    s->file = NULL;
+}
+
 void stage_close(struct stage *s)
 {
     if (s == NULL)
         return;
-    if (s->file != NULL)
-        fclose(s->file);
-    free(s->memory);
+    free_items(s);
     free(s->directory);
     free(s->cancelled);
     free(s->item);
@@ -71,27 +93,31 @@ static enum status open_file(struct stage *s)
     return s->file == NULL ? file_failed(s, "make it") : STATUS_OK;
 }
 
-static bool grow_memory(struct stage *s, size_t needed)
+static bool add_chunk(struct stage *s, size_t needed)
 {
-    size_t capacity = s->memory_capacity == 0 ? 1 << 16 : s->memory_capacity;
-    while (capacity < needed)
-        capacity += capacity / 2;
-    uint8_t *grown = realloc(s->memory, capacity);
-    if (grown == NULL)
+    size_t capacity = needed > CHUNK_SIZE ? needed : CHUNK_SIZE;
+    struct chunk *c = malloc(sizeof *c + capacity);
+    if (c == NULL)
         return false;
-    s->memory = grown;
-    s->memory_capacity = capacity;
+    *c = (struct chunk){ .capacity = capacity };
+    if (s->last == NULL)
+        s->first = c;
+    else
+        s->last->next = c;
+    s->last = c;
+    s->memory += capacity;
     return true;
 }
 
 static enum status add_to_memory(struct stage *s, struct item_header header, struct bytes item)
 {
-    size_t needed = s->memory_len + sizeof header + item.len;
-    if (needed > s->memory_capacity && !grow_memory(s, needed))
+    size_t needed = sizeof header + item.len;
+    if ((s->last == NULL || s->last->capacity - s->last->len < needed) && !add_chunk(s, needed))
         return STATUS_NO_MEMORY;
-    memcpy(s->memory + s->memory_len, &header, sizeof header);
-    memcpy(s->memory + s->memory_len + sizeof header, item.at, item.len);
-    s->memory_len = needed;
+    struct chunk *c = s->last;
+    memcpy(c->bytes + c->len, &header, sizeof header);
+    memcpy(c->bytes + c->len + sizeof header, item.at, item.len);
+    c->len += needed;
     return STATUS_OK;
 }
 
@@ -111,7 +137,7 @@ static enum status add_to_file(struct stage *s, struct item_header header, struc
 enum status stage_add(struct stage *s, struct bytes item, uint64_t *ret_number)
 {
     struct item_header header = { (uint32_t)item.len, (uint32_t)s->count };
-    bool fits = s->file == NULL && s->memory_len + sizeof header + item.len <= s->memory_max;
+    bool fits = s->file == NULL && s->memory + item.len <= s->memory_max;
     enum status status = fits ? add_to_memory(s, header, item) : add_to_file(s, header, item);
     if (status == STATUS_OK)
         *ret_number = s->count++;
@@ -142,6 +168,7 @@ static bool is_cancelled(const struct stage *s, uint64_t number)
 
 void stage_rewind(struct stage *s)
 {
+    s->reading = s->first;
     s->read_at = 0;
     s->read_number = 0;
     s->reading_file = false;
@@ -150,10 +177,15 @@ void stage_rewind(struct stage *s)
 static struct bytes next_in_memory(struct stage *s)
 {
     struct item_header header;
-    memcpy(&header, s->memory + s->read_at, sizeof header);
+    const struct chunk *c = s->reading;
+    memcpy(&header, c->bytes + s->read_at, sizeof header);
     assert(header.number == (uint32_t)s->read_number);
-    struct bytes item = { s->memory + s->read_at + sizeof header, header.len };
+    struct bytes item = { c->bytes + s->read_at + sizeof header, header.len };
     s->read_at += sizeof header + header.len;
+    if (s->read_at == c->len) {
+        s->reading = c->next;
+        s->read_at = 0;
+    }
     return item;
 }
 
@@ -184,7 +216,7 @@ static enum status next_in_file(struct stage *s, struct bytes *ret_item)
 enum status stage_next(struct stage *s, struct bytes *ret_item)
 {
     while (s->read_number < s->count) {
-        if (s->read_at < s->memory_len) {
+        if (s->reading != NULL) {
             *ret_item = next_in_memory(s);
         } else {
             enum status status = next_in_file(s, ret_item);
@@ -199,10 +231,7 @@ enum status stage_next(struct stage *s, struct bytes *ret_item)
 
 void stage_clear(struct stage *s)
 {
-    if (s->file != NULL)
-        fclose(s->file);
-    s->file = NULL;
-    s->memory_len = 0;
+    free_items(s);
     s->count = 0;
     if (s->cancelled_words > 0)
         memset(s->cancelled, 0, s->cancelled_words * sizeof *s->cancelled);

@@ -22,10 +22,10 @@ LEVELS = [
     "facts opening flow stream record message preamble tls connection half_open past stage",
     # what is said of it
     "series tls13 profile trial judge judge_tls12 judge_early judge_response judge_outcome timing "
-    "region",
+    "neighbour region",
     # edges to files, libraries and people
-    "source capture pcapng inputs path_labels label store query sql_functions statistics table "
-    "report flows explain ladder show",
+    "source capture pcapng inputs path_labels label store query sql_functions statistics "
+    "comparison selection latency table result regions report flows captures explain ladder show",
     # the program
     "row analyze ingest cli main",
 ]
@@ -40,6 +40,7 @@ LIBRARIES = {
     "sqlite3.h": {"store", "query", "sql_functions"},
     "openssl/": {"ja4", "secrets"},
     "xxhash.h": {"hash"},
+    "jansson.h": {"facts"},
     "maxminddb.h": {"region"},
 }
 

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The PSK is taken, early data is off at the server and refused.
+-- The PSK is taken, early data refused: resumed, not 0-RTT, is as sure as the refusal.
 WITH expected (
     flows, tls_version, handshake, handshake_basis, resumed_by, early_data, outcome, failure,
     sni, early_data_basis, early_data_reason, hello_retry, answered_early,
     expected_round_trips, response
 ) AS (
     VALUES
-        (1, 'TLSv1.3', 'resumed', 'protocol', 'psk', 'rejected', 'completed', NULL,
+        (1, 'TLSv1.3', 'resumed', 'strong', 'psk', 'rejected', 'completed', NULL,
          'www.example.com', 'strong', 'psk_kept', 0, NULL, 3, 1)
 ), seen AS (
     SELECT

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments, exit status, and the only place that prints to standard error. */
 #include "capture.h"
+#include "captures.h"
 #include "cli.h"
+#include "flows.h"
 #include "label.h"
 #include "region.h"
+#include "report.h"
+#include "show.h"
 #include "store.h"
 
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 enum exit_status {
-    EXIT_DONE = 0,
-    EXIT_USAGE = 1,
+    EXIT_DONE,
+    EXIT_USAGE,
     EXIT_FAILED = 2,
     EXIT_DAMAGED = 3, /* done, but some input could not be used as a whole */
     EXIT_INTERRUPTED = 130,
@@ -35,9 +44,27 @@ static void catch_interrupts(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-static void complain(const char *text)
+static bool is_utf8(void)
 {
-    fprintf(stderr, "firstflight: %s\n", text);
+    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+/* File names and words from captures stand in messages: nothing of them may steer a terminal. */
+static void complain(const char *words)
+{
+    struct text safe = { 0 };
+    text_add_safe(&safe, text_bytes(words), is_utf8());
+    fprintf(stderr, "firstflight: %s\n", text_string(&safe));
+    text_done(&safe);
+}
+
+/* Columns of the terminal that f is; 0 when it is none. */
+static size_t terminal_width(FILE *f)
+{
+    struct winsize size;
+    if (!isatty(fileno(f)))
+        return 0;
+    return ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 /* Progress: one line that is written over, at most four times a second, on a terminal only. */
@@ -139,11 +166,86 @@ static int command_version(void)
     return EXIT_DONE;
 }
 
+/* Commands that read the database and write to standard output or the file of -o */
+
+static enum status run_query(const struct command_line *line, struct database *database, FILE *out,
+                             struct text *error)
+{
+    struct table_style style = { .width = terminal_width(out), .utf8 = is_utf8() };
+    struct selection_options selection = {
+        .where = line->where, .since = line->since, .until = line->until, .by = line->by
+    };
+    if (line->format != NULL && !table_format_of(line->format, &style.format)) {
+        text_addf(error, "no such format: %s; there are table, csv, json, ndjson and markdown",
+                  line->format);
+        return STATUS_USAGE;
+    }
+    switch (line->command) {
+    case COMMAND_REPORT: {
+        struct report_options report = { .name = line->word_count > 0 ? line->words[0] : NULL,
+                                         .selection = selection,
+                                         .style = style,
+                                         .verbose = line->verbose };
+        return command_report(database, &report, out, error);
+    }
+    case COMMAND_FLOWS: {
+        struct flows_options flows = { .selection = selection,
+                                       .community_id = line->community_id,
+                                       .limit = line->limit,
+                                       .style = style };
+        return command_flows(database, &flows, out, error);
+    }
+    case COMMAND_SHOW:
+        return command_show(database, line->words[0],
+                            (struct ladder_style){ .width = style.width, .utf8 = style.utf8 }, out,
+                            error);
+    case COMMAND_SQL:
+        return command_sql(database, line->words[0], style, out, error);
+    case COMMAND_CAPTURES:
+        return command_captures(database, style, out, error);
+    case COMMAND_NONE:
+    case COMMAND_INGEST:
+    case COMMAND_HELP:
+    case COMMAND_VERSION:
+        break;
+    }
+    return STATUS_USAGE;
+}
+
+static int command_query(const struct command_line *line)
+{
+    struct database *database = NULL;
+    struct text error = { 0 };
+    FILE *out = line->output == NULL ? stdout : fopen(line->output, "we");
+    enum status status = STATUS_IO;
+    if (out == NULL) {
+        text_addf(&error, "%s: cannot be written: %s", line->output, strerror(errno));
+    } else {
+        status = database_open(line->database, &database);
+        if (status != STATUS_OK)
+            text_add(&error, database == NULL ? "out of memory" : database_error(database));
+        else
+            status = run_query(line, database, out, &error);
+        if (fflush(out) != 0 && status == STATUS_OK) {
+            text_addf(&error, "results cannot be written: %s", strerror(errno));
+            status = STATUS_IO;
+        }
+    }
+    if (status != STATUS_OK)
+        complain(text_string(&error));
+    database_close(database);
+    text_done(&error);
+    if (out != NULL && out != stdout)
+        fclose(out);
+    return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     char *client_files[CLIENT_FILES_MAX];
     struct command_line line;
     char error[512];
+    setlocale(LC_CTYPE, "");
     if (cli_read(argc, argv, client_files, &line, error, sizeof error) != STATUS_OK) {
         complain(error);
         return EXIT_USAGE;
@@ -151,16 +253,17 @@ int main(int argc, char **argv)
     switch (line.command) {
     case COMMAND_INGEST:
         return command_ingest(&line);
-    case COMMAND_VERSION:
-        return command_version();
-    case COMMAND_HELP:
-        fputs(line.text, stdout);
-        return EXIT_DONE;
     case COMMAND_REPORT:
     case COMMAND_FLOWS:
     case COMMAND_SHOW:
     case COMMAND_SQL:
     case COMMAND_CAPTURES:
+        return command_query(&line);
+    case COMMAND_VERSION:
+        return command_version();
+    case COMMAND_HELP:
+        fputs(line.text, stdout);
+        return EXIT_DONE;
     case COMMAND_NONE:
         break;
     }

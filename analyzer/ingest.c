@@ -627,8 +627,8 @@ static enum status write_point(struct ingest *i, size_t point, const struct lear
     return status == STATUS_END ? write_half_opens(i, p) : status;
 }
 
-/* The number of a tally that was seen most often; false when it is empty. */
-static bool most_frequent(const struct tally *t, struct row_integer *ret_number,
+/* The number of a tally that was seen most often, and how often; NULL and 0 when it is empty. */
+static void most_frequent(const struct tally *t, struct row_integer *ret_number,
                           struct row_integer *ret_flows)
 {
     const struct tally_entry *most = NULL;
@@ -637,7 +637,6 @@ static bool most_frequent(const struct tally *t, struct row_integer *ret_number,
             most = &t->entry[k];
     *ret_number = row_integer_of(most == NULL ? 0 : most->number, most != NULL);
     *ret_flows = row_integer_of(most == NULL ? 0 : most->count, true);
-    return most != NULL;
 }
 
 static enum status write_profiles(struct ingest *i, const struct profiles *profiles)
@@ -664,6 +663,7 @@ static enum status write_profiles(struct ingest *i, const struct profiles *profi
         most_frequent(&p->rests, &row.ticket_constant, &row.ticket_constant_flows);
         most_frequent(&p->extensions, &row.encrypted_extensions_len,
                       &row.encrypted_extensions_flows);
+        row.encrypted_extensions_len.value &= EXTENSIONS_LEN_MASK;
         enum status status = store_server_profile(i->store, &row);
         if (status != STATUS_OK)
             return store_failed(i, status);

@@ -30,9 +30,12 @@ struct profile {
     struct tally identities;          /* lengths of the tickets that clients offered */
     struct tally rests;       /* ticket_rest() of records that fit the ticket just offered */
     struct tally unasked;     /* record lengths sent behind Finished before any request */
-    struct tally extensions;  /* of EncryptedExtensions without early data, see profile.c */
+    struct tally extensions;  /* of EncryptedExtensions without early data: the length in the low
+                                 16 bits (EXTENSIONS_LEN_MASK), what else decides on it above */
     struct tally one_records; /* of resumed flights in one record without early data, likewise */
 };
+
+enum { EXTENSIONS_LEN_MASK = 0xffff };
 
 struct profiles; /* of all servers */
 

@@ -136,10 +136,11 @@ static void fill_uid(const struct facts *f, const struct row_context *context, c
     struct buffer b = { 0 };
     struct flow_key_bytes {
         struct endpoint client, server;
-        int64_t start_ns;
         uint32_t isn;
-        uint32_t zero; /* no padding: it is hashed as bytes */
-    } key = { f->client, f->server, f->start_ns, f->isn[CLIENT], 0 };
+        int64_t start_ns;
+    } key = { f->client, f->server, f->isn[CLIENT], f->start_ns };
+    static_assert(sizeof key == 2 * sizeof(struct endpoint) + 4 + 8,
+                  "it is hashed as bytes: padding would differ from run to run");
     const char *const words[] = { context->point, context->labels->site, context->labels->host,
                                   context->labels->region, context->labels->other };
     bool ok = buffer_add(&b, (struct bytes){ (const uint8_t *)&key, sizeof key });

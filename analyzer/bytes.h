@@ -50,13 +50,15 @@ static inline bool bytes_equal(struct bytes a, struct bytes b)
 /* Takes n bytes as a view; empty, and short_read set, when fewer are left. */
 static inline struct bytes reader_take(struct reader *r, size_t n)
 {
-    if (r->short_read || n > r->rest.len) {
+    if (n > r->rest.len || r->short_read) {
         r->short_read = true;
         r->rest.len = 0;
         return (struct bytes){ 0 };
     }
     struct bytes taken = { r->rest.at, n };
-    r->rest = bytes_after(r->rest, n);
+    if (n > 0)
+        r->rest.at += n;
+    r->rest.len -= n;
     return taken;
 }
 
@@ -66,7 +68,9 @@ static inline uint64_t reader_be(struct reader *r, unsigned width)
     assert(width >= 1 && width <= 8);
     struct bytes b = reader_take(r, width);
     uint64_t value = 0;
-    for (size_t i = 0; i < b.len; i++)
+    if (b.len == 0)
+        return 0;
+    for (unsigned i = 0; i < width; i++) /* a constant where it is inlined: no loop is left */
         value = value << 8 | b.at[i];
     return value;
 }
@@ -92,7 +96,9 @@ static inline uint64_t reader_le(struct reader *r, unsigned width)
     assert(width >= 1 && width <= 8);
     struct bytes b = reader_take(r, width);
     uint64_t value = 0;
-    for (size_t i = b.len; i-- > 0;)
+    if (b.len == 0)
+        return 0;
+    for (unsigned i = width; i-- > 0;)
         value = value << 8 | b.at[i];
     return value;
 }

@@ -167,6 +167,8 @@ static void put_signed(struct buffer *b, int64_t value)
 static uint64_t get_varint(struct reader *r)
 {
     uint64_t value = 0;
+    if (r->rest.len > 0 && r->rest.at[0] < 0x80) /* most are this small */
+        return reader_take(r, 1).at[0];
     for (unsigned shift = 0; shift < 64; shift += 7) {
         uint8_t b = reader_u8(r);
         value |= (uint64_t)(b & 0x7f) << shift;
@@ -385,14 +387,30 @@ bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX], struc
     return unpack(&r, records, ret_facts);
 }
 
-/* JSON. Text facts are printable ASCII or hex, so quotes and backslashes are all that is escaped. */
+/*
+ * JSON. Room for all of it is reserved at the start, so that the writers below only write. Text
+ * facts are printable ASCII or hex, so quotes and backslashes are all that is escaped.
+ */
+enum {
+    JSON_NUMBER_MAX = 21,  /* characters of a number and what stands before it */
+    JSON_NAME_MAX = 40,    /* of a member's name with its punctuation */
+    JSON_ESCAPE_MAX = 6,   /* one character of text */
+    JSON_RECORD_MAX = 16 * JSON_NUMBER_MAX,
+};
 
-static bool add_words(struct buffer *out, const char *words)
+static void add_words(struct buffer *out, const char *words)
 {
-    return buffer_add(out, (struct bytes){ (const uint8_t *)words, strlen(words) });
+    size_t len = strlen(words);
+    memcpy(out->at + out->len, words, len);
+    out->len += len;
 }
 
-static bool add_integer(struct buffer *out, int64_t value)
+static void add_character(struct buffer *out, char c)
+{
+    out->at[out->len++] = (uint8_t)c;
+}
+
+static void add_integer(struct buffer *out, int64_t value)
 {
     char digits[24];
     size_t at = sizeof digits;
@@ -403,122 +421,173 @@ static bool add_integer(struct buffer *out, int64_t value)
     } while (rest > 0);
     if (value < 0)
         digits[--at] = '-';
-    return buffer_add(out, (struct bytes){ (const uint8_t *)digits + at, sizeof digits - at });
+    memcpy(out->at + out->len, digits + at, sizeof digits - at);
+    out->len += sizeof digits - at;
 }
 
 /* A member's name, with the comma in front of it. */
-static bool add_name(struct buffer *out, const char *name)
+static void add_name(struct buffer *out, const char *name)
 {
-    return add_words(out, ",\"") && add_words(out, name) && add_words(out, "\":");
+    add_words(out, ",\"");
+    add_words(out, name);
+    add_words(out, "\":");
 }
 
 /* base is the start for times, which then count from it, and 0 for anything else. */
-static bool add_number(struct buffer *out, const char *name, int64_t value, int64_t base)
+static void add_number(struct buffer *out, const char *name, int64_t value, int64_t base)
 {
-    return value == 0 || (add_name(out, name) && add_integer(out, value - base));
+    if (value == 0)
+        return;
+    add_name(out, name);
+    add_integer(out, value - base);
 }
 
-/* A value behind its bracket or comma; null for a time that was not seen. */
-static bool add_element(struct buffer *out, const char *before, int64_t value, int64_t base)
+/* A value behind its bracket or comma. */
+static void add_element(struct buffer *out, char before, int64_t value)
 {
-    bool unseen = value == 0 && base != 0;
-    return add_words(out, before) &&
-           (unseen ? add_words(out, "null") : add_integer(out, value - base));
+    add_character(out, before);
+    add_integer(out, value);
 }
 
-static bool add_pair(struct buffer *out, const char *name, const int64_t value[2], int64_t base)
+/* A time behind its bracket or comma; null when it was not seen. */
+static void add_time(struct buffer *out, char before, int64_t value, int64_t base)
 {
-    return (value[CLIENT] == 0 && value[SERVER] == 0) ||
-           (add_name(out, name) && add_element(out, "[", value[CLIENT], base) &&
-            add_element(out, ",", value[SERVER], base) && add_words(out, "]"));
+    if (value != 0) {
+        add_element(out, before, value - base);
+        return;
+    }
+    add_character(out, before);
+    add_words(out, "null");
 }
 
-static bool add_text(struct buffer *out, const char *name, const char *text)
+static void add_pair(struct buffer *out, const char *name, int64_t client, int64_t server,
+                     bool is_time, int64_t start_ns)
+{
+    if (client == 0 && server == 0)
+        return;
+    add_name(out, name);
+    if (is_time) {
+        add_time(out, '[', client, start_ns);
+        add_time(out, ',', server, start_ns);
+    } else {
+        add_element(out, '[', client);
+        add_element(out, ',', server);
+    }
+    add_character(out, ']');
+}
+
+static void add_text(struct buffer *out, const char *name, const char *text)
 {
     if (text == NULL)
-        return true;
-    size_t len = strlen(text);
-    if (!add_name(out, name) || !buffer_reserve(out, 6 * len + 3))
-        return false;
-    out->at[out->len++] = '"';
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c < 0x20 || c > 0x7e || c == '"' || c == '\\')
-            out->len += (size_t)sprintf((char *)out->at + out->len, "\\u%04x", c);
+        return;
+    add_name(out, name);
+    add_character(out, '"');
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c < 0x20 || *c > 0x7e || *c == '"' || *c == '\\')
+            out->len += (size_t)sprintf((char *)out->at + out->len, "\\u%04x", (unsigned char)*c);
         else
-            out->at[out->len++] = c;
+            add_character(out, *c);
     }
-    out->at[out->len++] = '"';
-    return true;
+    add_character(out, '"');
 }
 
-static bool add_record(struct buffer *out, const struct record *r, int64_t start_ns)
+static void add_record(struct buffer *out, char before, const struct record *r, int64_t start_ns)
 {
-    const int64_t from_packet[] = { (int64_t)r->packet_no,
-                                    (int64_t)(r->last_packet_no - r->packet_no),
-                                    r->offset, r->ack, r->flags, r->first_message };
-    bool ok = add_element(out, "[", r->side, 0) && add_element(out, ",", r->type, 0) &&
-              add_element(out, ",", r->len, 0) && add_element(out, ",", r->at_ns - start_ns, 0) &&
-              add_element(out, ",", r->last_at_ns - r->at_ns, 0) &&
-              add_element(out, ",", r->acked_at_ns, r->at_ns) &&
-              add_element(out, ",", r->all_acked_at_ns, r->at_ns);
-    for (unsigned i = 0; ok && i < sizeof from_packet / sizeof from_packet[0]; i++)
-        ok = add_element(out, ",", from_packet[i], 0);
-    if (ok && r->skipped > 0)
-        ok = add_element(out, ",", r->skipped, 0) && add_element(out, ",", r->skipped_len, 0);
-    return ok && add_words(out, "]");
+    add_character(out, before);
+    add_element(out, '[', r->side);
+    add_element(out, ',', r->type);
+    add_element(out, ',', r->len);
+    add_element(out, ',', r->at_ns - start_ns);
+    add_element(out, ',', r->last_at_ns - r->at_ns);
+    add_time(out, ',', r->acked_at_ns, r->at_ns);
+    add_time(out, ',', r->all_acked_at_ns, r->at_ns);
+    add_element(out, ',', (int64_t)r->packet_no);
+    add_element(out, ',', (int64_t)(r->last_packet_no - r->packet_no));
+    add_element(out, ',', r->offset);
+    add_element(out, ',', r->ack);
+    add_element(out, ',', r->flags);
+    add_element(out, ',', r->first_message);
+    if (r->skipped > 0) {
+        add_element(out, ',', r->skipped);
+        add_element(out, ',', r->skipped_len);
+    }
+    add_character(out, ']');
 }
 
-static bool add_records(struct buffer *out, const struct facts *f)
+static void add_records(struct buffer *out, const struct facts *f)
 {
-    if (!add_name(out, "records") || !add_words(out, "["))
-        return false;
+    add_name(out, "records");
+    if (f->record_count == 0)
+        add_character(out, '[');
     for (unsigned i = 0; i < f->record_count; i++)
-        if ((i > 0 && !add_words(out, ",")) || !add_record(out, &f->records[i], f->start_ns))
-            return false;
-    return add_words(out, "]");
+        add_record(out, i == 0 ? '[' : ',', &f->records[i], f->start_ns);
+    add_character(out, ']');
 }
 
-static bool add_resends(struct buffer *out, const struct facts *f)
+static void add_resends(struct buffer *out, const struct facts *f)
 {
     if (f->resend_count == 0)
-        return true;
-    bool ok = add_name(out, "resends") && add_words(out, "[");
-    for (unsigned i = 0; ok && i < f->resend_count; i++)
-        ok = (i == 0 || add_words(out, ",")) && add_element(out, "[", f->resends[i].side, 0) &&
-             add_element(out, ",", f->resends[i].at_ns - f->start_ns, 0) &&
-             add_element(out, ",", f->resends[i].wait_ns, 0) && add_words(out, "]");
-    return ok && add_words(out, "]");
+        return;
+    add_name(out, "resends");
+    for (unsigned i = 0; i < f->resend_count; i++) {
+        add_character(out, i == 0 ? '[' : ',');
+        add_element(out, '[', f->resends[i].side);
+        add_element(out, ',', f->resends[i].at_ns - f->start_ns);
+        add_element(out, ',', f->resends[i].wait_ns);
+        add_character(out, ']');
+    }
+    add_character(out, ']');
 }
 
-static bool add_endpoint(struct buffer *out, const char *name, const struct endpoint *e)
+static void add_endpoint(struct buffer *out, const char *name, const struct endpoint *e)
 {
     char address[ADDRESS_TEXT_SIZE];
-    return add_name(out, name) && add_words(out, "[\"") &&
-           add_words(out, address_text(&e->address, address)) && add_words(out, "\",") &&
-           add_integer(out, e->port) && add_words(out, "]");
+    add_name(out, name);
+    add_words(out, "[\"");
+    add_words(out, address_text(&e->address, address));
+    add_words(out, "\",");
+    add_integer(out, e->port);
+    add_character(out, ']');
+}
+
+/* The most that the JSON of these facts can take. */
+static size_t json_len_max(const struct facts *f)
+{
+    size_t len = (size_t)SCALAR_COUNT * (JSON_NAME_MAX + JSON_NUMBER_MAX) +
+                 (size_t)RESENDS_MAX * 4 * JSON_NUMBER_MAX +
+                 (size_t)f->record_count * JSON_RECORD_MAX + 8 * JSON_NAME_MAX +
+                 2 * ADDRESS_TEXT_SIZE;
+#define TEXT_LEN(name)                                                                             \
+    len += f->name == NULL ? 0 : JSON_NAME_MAX + JSON_ESCAPE_MAX * strlen(f->name);
+    FACTS_TEXT(TEXT_LEN)
+#undef TEXT_LEN
+    return len;
 }
 
 enum status facts_to_json(const struct facts *f, struct buffer *out)
 {
-    bool ok = add_words(out, "{\"start\":") && add_integer(out, f->start_ns) &&
-              add_number(out, "ip_version", f->ip_version, 0) &&
-              add_endpoint(out, "client", &f->client) && add_endpoint(out, "server", &f->server);
+    if (!buffer_reserve(out, json_len_max(f)))
+        return STATUS_NO_MEMORY;
+    add_words(out, "{\"start\":");
+    add_integer(out, f->start_ns);
+    add_number(out, "ip_version", f->ip_version, 0);
+    add_endpoint(out, "client", &f->client);
+    add_endpoint(out, "server", &f->server);
 #define NUMBER(type, name)                                                                         \
-    ok = ok && add_number(out, #name, (int64_t)f->name, IS_TIME(type) ? f->start_ns : 0);
+    add_number(out, #name, (int64_t)f->name, IS_TIME(type) ? f->start_ns : 0);
 #define PAIR(type, name)                                                                           \
-    {                                                                                              \
-        const int64_t pair[2] = { (int64_t)f->name[CLIENT], (int64_t)f->name[SERVER] };            \
-        ok = ok && add_pair(out, #name, pair, IS_TIME(type) ? f->start_ns : 0);                    \
-    }
+    add_pair(out, #name, (int64_t)f->name[CLIENT], (int64_t)f->name[SERVER], IS_TIME(type),        \
+             f->start_ns);
     FACTS_SCALAR(NUMBER, PAIR)
 #undef NUMBER
 #undef PAIR
-#define TEXT(name) ok = ok && add_text(out, #name, f->name);
+#define TEXT(name) add_text(out, #name, f->name);
     FACTS_TEXT(TEXT)
 #undef TEXT
-    ok = ok && add_resends(out, f) && add_records(out, f) && add_words(out, "}");
-    return ok ? STATUS_OK : STATUS_NO_MEMORY;
+    add_resends(out, f);
+    add_records(out, f);
+    add_character(out, '}');
+    return STATUS_OK;
 }
 
 static int64_t element(const json_t *array, size_t i)

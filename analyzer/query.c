@@ -161,7 +161,7 @@ static bool restore(const struct database *d)
     return ok;
 }
 
-static enum status connect(struct database *d)
+static enum status connect_or_restore(struct database *d)
 {
     enum status status = connect_to(d, d->path, 0);
     struct stat s;
@@ -198,7 +198,7 @@ enum status database_open(const char *path, struct database **ret_database)
     if (d == NULL)
         return STATUS_NO_MEMORY;
     d->path = strdup(path);
-    enum status status = d->path == NULL ? STATUS_NO_MEMORY : connect(d);
+    enum status status = d->path == NULL ? STATUS_NO_MEMORY : connect_or_restore(d);
     if (status == STATUS_OK)
         status = protect(d);
     if (status == STATUS_NO_MEMORY) {

@@ -44,14 +44,58 @@ static bool is_printable_ascii(const struct row_text *text)
     return true;
 }
 
-/* Binds text of any origin as printable UTF-8: paths and labels may be any bytes. */
-static bool bind_safe_text(sqlite3_stmt *statement, int number, const struct row_text *value)
+/* Reads one character of UTF-8 (RFC 3629); 0, with one byte taken, when there is none. */
+static uint32_t take_character(struct reader *r)
 {
-    struct text safe = { 0 };
-    text_add_safe(&safe, (struct bytes){ (const uint8_t *)value->at, value->len }, true);
-    bool ok = !safe.failed && sqlite3_bind_text64(statement, number, text_string(&safe), safe.len,
-                                                  SQLITE_TRANSIENT, SQLITE_UTF8) == SQLITE_OK;
-    text_done(&safe);
+    static const uint32_t LEAST[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    uint8_t first = reader_u8(r);
+    unsigned width = first < 0x80             ? 1
+                     : (first & 0xe0) == 0xc0 ? 2
+                     : (first & 0xf0) == 0xe0 ? 3
+                     : (first & 0xf8) == 0xf0 ? 4
+                                              : 0;
+    if (width <= 1)
+        return width == 1 ? first : 0;
+    struct reader ahead = *r;
+    uint32_t character = first & (0x7fu >> width);
+    for (unsigned i = 1; i < width; i++) {
+        uint8_t next = reader_u8(&ahead);
+        if ((next & 0xc0) != 0x80)
+            return 0;
+        character = character << 6 | (next & 0x3f);
+    }
+    if (character < LEAST[width] || character > 0x10ffff ||
+        (character >= 0xd800 && character <= 0xdfff))
+        return 0;
+    *r = ahead;
+    return character;
+}
+
+/* Adds text of any origin, such as a path: what is no UTF-8 or a control character as \x1b. The
+ * same in every locale, unlike what is made for a terminal. */
+static void add_valid_text(struct text *t, struct bytes b)
+{
+    struct reader r = reader_of(b);
+    while (r.rest.len > 0) {
+        struct bytes from = r.rest;
+        uint32_t character = take_character(&r);
+        struct bytes taken = bytes_first(from, from.len - r.rest.len);
+        if (character >= 0x20 && (character < 0x7f || character > 0x9f))
+            text_add_bytes(t, taken);
+        else
+            for (size_t i = 0; i < taken.len; i++)
+                text_addf(t, "\\x%02x", taken.at[i]);
+    }
+}
+
+static bool bind_valid_text(sqlite3_stmt *statement, int number, const struct row_text *value)
+{
+    struct text valid = { 0 };
+    add_valid_text(&valid, (struct bytes){ (const uint8_t *)value->at, value->len });
+    bool ok =
+        !valid.failed && sqlite3_bind_text64(statement, number, text_string(&valid), valid.len,
+                                             SQLITE_TRANSIENT, SQLITE_UTF8) == SQLITE_OK;
+    text_done(&valid);
     return ok;
 }
 
@@ -61,7 +105,7 @@ static bool bind_text(sqlite3_stmt *statement, int number, const struct row_text
     if (value->at == NULL)
         return true;
     if (!is_printable_ascii(value))
-        return bind_safe_text(statement, number, value);
+        return bind_valid_text(statement, number, value);
     return sqlite3_bind_text64(statement, number, value->at, value->len, SQLITE_STATIC,
                                SQLITE_UTF8) == SQLITE_OK;
 }
@@ -420,9 +464,10 @@ static enum status add_facts(struct store *s, int64_t flow_id, struct bytes fact
     sqlite3_stmt *statement = statement_of(s, INSERT_FACTS);
     if (statement == NULL)
         return fail(s);
-    struct row_text facts = { (const char *)facts_json.at, facts_json.len };
     sqlite3_bind_int64(statement, 1, flow_id);
-    if (!bind_text(statement, 2, &facts))
+    /* ASCII by facts_to_json(): bound as it is */
+    if (sqlite3_bind_text64(statement, 2, (const char *)facts_json.at, facts_json.len, SQLITE_STATIC,
+                            SQLITE_UTF8) != SQLITE_OK)
         return fail_bind(s, statement);
     return run(s, statement, NULL);
 }

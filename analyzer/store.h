@@ -45,8 +45,8 @@ MUST_USE enum status store_has_size(struct store *s, uint64_t file_size, bool *r
 
 /*
  * Rows. What is always known (NOT NULL in schema/flow.sql) must be set; ids of the row itself stay
- * empty and are given by the database. Text may be of any origin: what is not printable UTF-8 is
- * stored as text_add_safe() of text.h writes it.
+ * empty and are given by the database. Text may be of any origin: control characters and bytes that
+ * are no UTF-8 are stored as \x1b.
  */
 
 /* Adds a capture with its drop counts; gives its id. */

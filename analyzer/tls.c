@@ -155,6 +155,19 @@ static void note_hello_retry(struct facts *f, const struct message *m,
     }
 }
 
+/* The chosen protocol is a name without its length; as text it is a list of one (RFC 7301 3.1). */
+static bool set_alpn(struct facts *f, struct bytes name)
+{
+    uint8_t list[1 + UINT8_MAX];
+    char text[2 * UINT8_MAX + 1];
+    if (name.len == 0 || name.len > UINT8_MAX)
+        return true;
+    list[0] = (uint8_t)name.len;
+    memcpy(list + 1, name.at, name.len);
+    size_t len = alpn_text((struct bytes){ list, name.len + 1 }, text, sizeof text);
+    return len == 0 || facts_set_text(&f->alpn, text, len);
+}
+
 static enum status note_server_hello(struct facts *f, const struct message *m,
                                      const struct server_hello *hello)
 {
@@ -179,9 +192,7 @@ static enum status note_server_hello(struct facts *f, const struct message *m,
     f->server_ticket = hello->has_session_ticket;
     f->server_session_id_len = (uint8_t)hello->session_id.len;
     f->downgrade = hello->is_downgrade;
-    char alpn[256];
-    size_t len = alpn_text(hello->alpn, alpn, sizeof alpn);
-    if (len > 0 && !facts_set_text(&f->alpn, alpn, len))
+    if (!set_alpn(f, hello->alpn))
         return STATUS_NO_MEMORY;
     if (hello->session_id.len > 0) {
         enum status s = set_hash(&f->server_session_id_hash, hello->session_id);

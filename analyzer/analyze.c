@@ -18,6 +18,7 @@
 #include "hash.h"
 #include "packet.h"
 #include "past.h"
+#include "timing.h"
 
 #include <stdlib.h>
 
@@ -257,10 +258,16 @@ static void fill_half_open(const struct flow *flow, struct facts *f)
     opening_facts(&flow->opening, flow->first_ns, f);
 }
 
+/* Learns from the facts of a flow that is over, and stages them. */
 static enum status stage_facts(struct analysis *a, const struct facts *f, uint64_t *ret_number)
 {
     a->packed.len = 0;
-    enum status status = facts_pack(f, &a->packed);
+    enum status status = profiles_learn(a->options.profiles, f);
+    if (status == STATUS_OK)
+        status = neighbours_add(a->options.neighbours, &f->client.address, f->start_ns,
+                                client_rtt_by_ack(f));
+    if (status == STATUS_OK)
+        status = facts_pack(f, &a->packed);
     if (status != STATUS_OK)
         return status;
     a->finished++;

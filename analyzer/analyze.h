@@ -9,6 +9,8 @@
 #include "frame.h"
 #include "half_open.h"
 #include "label.h"
+#include "neighbour.h"
+#include "profile.h"
 #include "stage.h"
 
 struct analysis;
@@ -17,6 +19,8 @@ struct analysis_options {
     struct stage *stage;          /* where packed facts go; not owned */
     struct labeler *labeler;      /* not owned; NULL = no labels */
     struct half_opens *half_opens; /* not owned */
+    struct profiles *profiles;    /* what servers have in common is learned here; not owned */
+    struct neighbours *neighbours; /* round trips of the point's clients; not owned */
     size_t memory_max;            /* bytes of live flows; the ones nearest to their idle limit are
                                      closed as evicted when it is reached */
     uint64_t seed;                /* of the flow table */

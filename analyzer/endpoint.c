@@ -20,12 +20,27 @@ struct address address_of_ipv4(const uint8_t octet[4])
     return a;
 }
 
+/* Every row holds five addresses, so the usual kind does without printf. */
+static void ipv4_text(const uint8_t octet[4], char *at)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned value = octet[i];
+        if (i > 0)
+            *at++ = '.';
+        if (value >= 100)
+            *at++ = (char)('0' + value / 100);
+        if (value >= 10)
+            *at++ = (char)('0' + value / 10 % 10);
+        *at++ = (char)('0' + value % 10);
+    }
+    *at = '\0';
+}
+
 const char *address_text(const struct address *a, char buffer[ADDRESS_TEXT_SIZE])
 {
-    const char *text = address_is_ipv4(a)
-                           ? inet_ntop(AF_INET, a->octet + sizeof MAPPED, buffer, ADDRESS_TEXT_SIZE)
-                           : inet_ntop(AF_INET6, a->octet, buffer, ADDRESS_TEXT_SIZE);
-    if (text == NULL)
+    if (address_is_ipv4(a))
+        ipv4_text(a->octet + sizeof MAPPED, buffer);
+    else if (inet_ntop(AF_INET6, a->octet, buffer, ADDRESS_TEXT_SIZE) == NULL)
         buffer[0] = '\0';
     return buffer;
 }

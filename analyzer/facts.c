@@ -415,10 +415,13 @@ static void add_integer(struct buffer *out, int64_t value)
     char digits[24];
     size_t at = sizeof digits;
     uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    do {
+    for (; rest >= 100; rest /= 100) {
         digits[--at] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
+        digits[--at] = (char)('0' + rest / 10 % 10);
+    }
+    if (rest >= 10)
+        digits[--at] = (char)('0' + rest % 10);
+    digits[--at] = (char)('0' + (rest >= 10 ? rest / 10 : rest));
     if (value < 0)
         digits[--at] = '-';
     memcpy(out->at + out->len, digits + at, sizeof digits - at);

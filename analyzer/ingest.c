@@ -46,6 +46,7 @@ struct run_point {
     size_t first_file;
     struct stage *stage;
     struct half_opens *half_opens;
+    struct neighbours *neighbours;
     bool complete;
 };
 
@@ -64,6 +65,8 @@ struct ingest {
     struct run_point *points;
     struct run_file *files;
     size_t file_count;
+    struct profiles *profiles; /* of all servers of the run */
+    bool learned_too_much;     /* from flows that are not written: profiles are made anew */
     uint64_t seed;
     /* while reading */
     size_t point, file;         /* indexes; file is global */
@@ -204,8 +207,10 @@ static void free_point(struct run_point *p)
 {
     stage_close(p->stage);
     half_opens_close(p->half_opens);
+    neighbours_close(p->neighbours);
     p->stage = NULL;
     p->half_opens = NULL;
+    p->neighbours = NULL;
 }
 
 void ingest_close(struct ingest *i)
@@ -221,6 +226,7 @@ void ingest_close(struct ingest *i)
     free(i->points);
     free(i->files);
     inputs_done(&i->inputs);
+    profiles_close(i->profiles);
     labeler_close(i->labeler);
     regions_close(i->clients);
     prefix_set_close(i->local);
@@ -312,12 +318,17 @@ static enum status begin_point(struct ingest *i)
     if (p->stage == NULL)
         p->stage = stage_open(share > STAGE_MEMORY_MIN ? share : STAGE_MEMORY_MIN, NULL);
     p->half_opens = half_opens_open(i->seed);
-    if (p->stage == NULL || p->half_opens == NULL)
+    p->neighbours = neighbours_open(i->seed);
+    if (i->profiles == NULL)
+        i->profiles = profiles_open();
+    if (p->stage == NULL || p->half_opens == NULL || p->neighbours == NULL || i->profiles == NULL)
         return STATUS_NO_MEMORY;
     struct analysis_options options = {
         .stage = p->stage,
         .labeler = i->labeler,
         .half_opens = p->half_opens,
+        .profiles = i->profiles,
+        .neighbours = p->neighbours,
         .memory_max = i->options.memory_max / 2,
         .seed = i->seed,
     };
@@ -343,7 +354,10 @@ static void restart_point(struct ingest *i)
     i->analysis = NULL;
     stage_clear(p->stage);
     half_opens_close(p->half_opens);
+    neighbours_close(p->neighbours);
     p->half_opens = NULL;
+    p->neighbours = NULL;
+    i->learned_too_much = true;
     for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++)
         if (i->files[k].state == FILE_READ)
             i->files[k].state = FILE_PENDING;
@@ -445,14 +459,9 @@ enum status ingest_step(struct ingest *i, bool *ret_done)
 
 /* Judging and writing */
 
-struct learned {
-    struct profiles *profiles;
-    struct neighbours **neighbours; /* by point */
-};
-
-static enum status learn_point(struct ingest *i, size_t point, const struct learned *l)
+/* Learns again from the staged flows of a point. */
+static enum status learn_point(struct ingest *i, struct run_point *p)
 {
-    struct run_point *p = &i->points[point];
     struct bytes item;
     enum status status;
     stage_rewind(p->stage);
@@ -461,14 +470,26 @@ static enum status learn_point(struct ingest *i, size_t point, const struct lear
         struct facts f;
         if (!facts_unpack(item, records, &f))
             return fail(i, STATUS_IO, "temporary file damaged: facts of a flow cannot be read");
-        status = profiles_learn(l->profiles, &f);
-        if (status == STATUS_OK)
-            status = neighbours_add(l->neighbours[point], &f.client.address, f.start_ns,
-                                    client_rtt_by_ack(&f));
+        status = profiles_learn(i->profiles, &f);
         if (status != STATUS_OK)
             return status;
     }
     return status == STATUS_END ? STATUS_OK : fail(i, status, "%s", stage_error(p->stage));
+}
+
+/* Profiles of the points that are written, when others, or one twice, were learned from as well. */
+static enum status learn_anew(struct ingest *i)
+{
+    profiles_close(i->profiles);
+    i->profiles = profiles_open();
+    if (i->profiles == NULL)
+        return STATUS_NO_MEMORY;
+    for (size_t p = 0; p < i->inputs.point_count; p++) {
+        enum status status = i->points[p].complete ? learn_point(i, &i->points[p]) : STATUS_OK;
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
 }
 
 static struct row_text row_text_of(const char *text)
@@ -545,14 +566,13 @@ static enum status write_captures(struct ingest *i, const struct run_point *p)
     return STATUS_OK;
 }
 
-static enum status write_flow(struct ingest *i, const struct facts *f, const struct learned *l,
-                              const struct run_point *p, struct buffer *json)
+static enum status write_flow(struct ingest *i, const struct facts *f, const struct run_point *p,
+                              struct buffer *json)
 {
-    const struct neighbours *near = l->neighbours[i->files[f->file].point];
     int64_t neighbour_ns = client_rtt_by_ack(f) != DURATION_NONE
                                ? DURATION_NONE
-                               : neighbours_least(near, &f->client.address, f->start_ns);
-    struct verdict verdict = judge(f, profiles_find(l->profiles, f));
+                               : neighbours_least(p->neighbours, &f->client.address, f->start_ns);
+    struct verdict verdict = judge(f, profiles_find(i->profiles, f));
     struct path path = path_of(f, neighbour_ns);
     struct timing timing = timing_of(f, &verdict, &path);
     struct row_context context = {
@@ -601,9 +621,8 @@ static enum status write_half_opens(struct ingest *i, const struct run_point *p)
     return STATUS_OK;
 }
 
-static enum status write_point(struct ingest *i, size_t point, const struct learned *l)
+static enum status write_point(struct ingest *i, struct run_point *p)
 {
-    struct run_point *p = &i->points[point];
     struct buffer json = { 0 };
     struct bytes item;
     bool known;
@@ -621,7 +640,7 @@ static enum status write_point(struct ingest *i, size_t point, const struct lear
         if (!facts_unpack(item, records, &f))
             status = fail(i, STATUS_IO, "temporary file damaged: facts of a flow cannot be read");
         else
-            status = write_flow(i, &f, l, p, &json);
+            status = write_flow(i, &f, p, &json);
     }
     buffer_done(&json);
     return status == STATUS_END ? write_half_opens(i, p) : status;
@@ -639,10 +658,10 @@ static void most_frequent(const struct tally *t, struct row_integer *ret_number,
     *ret_flows = row_integer_of(most == NULL ? 0 : most->count, true);
 }
 
-static enum status write_profiles(struct ingest *i, const struct profiles *profiles)
+static enum status write_profiles(struct ingest *i)
 {
-    for (size_t k = 0; k < profiles_count(profiles); k++) {
-        const struct profile *p = profiles_at(profiles, k);
+    for (size_t k = 0; k < profiles_count(i->profiles); k++) {
+        const struct profile *p = profiles_at(i->profiles, k);
         char server[ADDRESS_TEXT_SIZE];
         if (p->is_wide || p->flows == 0)
             continue;
@@ -671,41 +690,22 @@ static enum status write_profiles(struct ingest *i, const struct profiles *profi
     return STATUS_OK;
 }
 
-static enum status write_all(struct ingest *i, const struct learned *l)
+static enum status write_all(struct ingest *i)
 {
     enum status status = store_failed(i, store_begin(i->store));
     for (size_t p = 0; status == STATUS_OK && p < i->inputs.point_count; p++)
         if (i->points[p].complete)
-            status = write_point(i, p, l);
+            status = write_point(i, &i->points[p]);
     if (status == STATUS_OK)
-        status = write_profiles(i, l->profiles);
+        status = write_profiles(i);
     if (status == STATUS_OK)
         return store_failed(i, store_commit(i->store));
     store_rollback(i->store);
     return status;
 }
 
-static enum status learn_all(struct ingest *i, struct learned *l)
-{
-    l->profiles = profiles_open();
-    l->neighbours = calloc(i->inputs.point_count + 1, sizeof *l->neighbours);
-    if (l->profiles == NULL || l->neighbours == NULL)
-        return STATUS_NO_MEMORY;
-    for (size_t p = 0; p < i->inputs.point_count; p++) {
-        l->neighbours[p] = neighbours_open(i->seed);
-        if (l->neighbours[p] == NULL)
-            return STATUS_NO_MEMORY;
-        enum status status = i->points[p].complete ? learn_point(i, p, l) : STATUS_OK;
-        if (status != STATUS_OK)
-            return status;
-    }
-    profiles_settle(l->profiles);
-    return STATUS_OK;
-}
-
 enum status ingest_finish(struct ingest *i)
 {
-    struct learned l = { 0 };
     i->doing = "judging and writing";
     size_t unread = 0;
     for (size_t p = 0; p < i->inputs.point_count; p++)
@@ -713,13 +713,13 @@ enum status ingest_finish(struct ingest *i)
     if (unread > 0)
         add_note(i, true, "%zu of %zu capture points were not read to their end and are left out; "
                           "run the same ingest again for them", unread, i->inputs.point_count);
-    enum status status = learn_all(i, &l);
-    if (status == STATUS_OK)
-        status = write_all(i, &l);
-    for (size_t p = 0; l.neighbours != NULL && p < i->inputs.point_count; p++)
-        neighbours_close(l.neighbours[p]);
-    free(l.neighbours);
-    profiles_close(l.profiles);
+    enum status status = STATUS_OK;
+    if (unread > 0 || i->learned_too_much)
+        status = learn_anew(i);
+    if (status == STATUS_OK && unread < i->inputs.point_count) {
+        profiles_settle(i->profiles);
+        status = write_all(i);
+    }
     for (size_t k = 0; k < i->file_count; k++)
         i->result.files_known += i->files[k].state == FILE_KNOWN;
     return status;

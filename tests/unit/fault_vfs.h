@@ -7,16 +7,22 @@
  */
 #include <signal.h>
 #include <sqlite3.h>
+#include <stdlib.h>
 
 enum fault { FAULT_NONE, FAULT_KILL, FAULT_FULL, FAULT_IO };
+
+/* SQLite has one table of methods for the database, one for its journal. */
+enum { FAULT_METHODS = 4 };
 
 static struct {
     enum fault fault;
     int at;   /* the operation that fails, counted from 1; with FULL and IO all later ones too */
     int done; /* operations so far */
     sqlite3_vfs vfs, *below;
-    sqlite3_io_methods methods;
-    const sqlite3_io_methods *methods_below;
+    struct {
+        sqlite3_io_methods own;
+        const sqlite3_io_methods *below;
+    } methods[FAULT_METHODS];
 } fault_vfs;
 
 static inline int fault_now(void)
@@ -29,16 +35,24 @@ static inline int fault_now(void)
     return fault_vfs.fault == FAULT_FULL ? SQLITE_FULL : SQLITE_IOERR_WRITE;
 }
 
+static inline const sqlite3_io_methods *fault_below(const sqlite3_file *file)
+{
+    for (int i = 0; i < FAULT_METHODS; i++)
+        if (file->pMethods == &fault_vfs.methods[i].own)
+            return fault_vfs.methods[i].below;
+    abort();
+}
+
 static inline int fault_write(sqlite3_file *file, const void *at, int len, sqlite3_int64 offset)
 {
     int code = fault_now();
-    return code != SQLITE_OK ? code : fault_vfs.methods_below->xWrite(file, at, len, offset);
+    return code != SQLITE_OK ? code : fault_below(file)->xWrite(file, at, len, offset);
 }
 
 static inline int fault_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
     int code = fault_now();
-    return code != SQLITE_OK ? code : fault_vfs.methods_below->xTruncate(file, size);
+    return code != SQLITE_OK ? code : fault_below(file)->xTruncate(file, size);
 }
 
 /* Counts, but does not wait for the disk: the process dies here, not the machine. */
@@ -62,17 +76,20 @@ static inline int fault_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *f
 {
     (void)vfs;
     int code = fault_vfs.below->xOpen(fault_vfs.below, name, file, flags, ret_flags);
+    int i = 0;
     if (file->pMethods == NULL)
         return code;
-    if (fault_vfs.methods_below == NULL) {
-        fault_vfs.methods_below = file->pMethods;
-        fault_vfs.methods = *file->pMethods;
-        fault_vfs.methods.xWrite = fault_write;
-        fault_vfs.methods.xTruncate = fault_truncate;
-        fault_vfs.methods.xSync = fault_sync;
+    while (fault_vfs.methods[i].below != NULL && fault_vfs.methods[i].below != file->pMethods)
+        if (++i == FAULT_METHODS)
+            abort();
+    if (fault_vfs.methods[i].below == NULL) {
+        fault_vfs.methods[i].below = file->pMethods;
+        fault_vfs.methods[i].own = *file->pMethods;
+        fault_vfs.methods[i].own.xWrite = fault_write;
+        fault_vfs.methods[i].own.xTruncate = fault_truncate;
+        fault_vfs.methods[i].own.xSync = fault_sync;
     }
-    if (file->pMethods == fault_vfs.methods_below)
-        file->pMethods = &fault_vfs.methods;
+    file->pMethods = &fault_vfs.methods[i].own;
     return code;
 }
 

@@ -33,8 +33,8 @@ struct analysis {
     struct flow_table *flows;
     struct past *past;
     struct drop_counts drops;
-    struct buffer packed;       /* of the flow being finished */
-    size_t connections;
+    struct buffer packed;       /* of the flow being finished or parked */
+    size_t connections, parked_bytes;
     uint64_t finished;
     int64_t now_ns;             /* largest time of a frame */
     uint32_t file;
@@ -65,6 +65,9 @@ static void free_flow(struct analysis *a, struct flow *flow)
         connection_close(c);
         a->connections--;
     }
+    if (flow->parked != NULL)
+        a->parked_bytes -= sizeof *flow->parked + flow->parked->len;
+    free(flow->parked);
     flow_remove(a->flows, flow);
 }
 
@@ -312,12 +315,49 @@ static enum status finish_connection(struct analysis *a, struct flow *flow, enum
     return stage_facts(a, &c->facts, ret_number);
 }
 
+/* Packs the connection of a silent flow away, or marks the flow when it is not at rest. */
+static void park(struct analysis *a, struct flow *flow)
+{
+    a->packed.len = 0;
+    bool packed = connection_pack(flow->connection, &a->packed);
+    struct parked *parked = packed ? malloc(sizeof *parked + a->packed.len) : NULL;
+    flow->restless = parked == NULL;
+    if (parked == NULL)
+        return;
+    parked->len = (uint32_t)a->packed.len;
+    memcpy(parked->bytes, a->packed.at, a->packed.len);
+    a->parked_bytes += sizeof *parked + parked->len;
+    flow->parked = parked;
+    connection_close(flow->connection);
+    flow->connection = NULL;
+    a->connections--;
+}
+
+static enum status unpark(struct analysis *a, struct flow *flow)
+{
+    struct parked *parked = flow->parked;
+    flow->restless = false;
+    if (parked == NULL)
+        return STATUS_OK;
+    flow->connection = connection_unpack((struct bytes){ parked->bytes, parked->len });
+    if (flow->connection == NULL)
+        return STATUS_NO_MEMORY;
+    a->parked_bytes -= sizeof *parked + parked->len;
+    flow->parked = NULL;
+    free(parked);
+    a->connections++;
+    flow_hurry(a->flows, flow);
+    return STATUS_OK;
+}
+
 static enum status finish_flow(struct analysis *a, struct flow *flow, enum flow_end fallback)
 {
     uint64_t number = PAST_NOT_STAGED;
-    enum status status = flow->connection == NULL
-                             ? finish_half_open(a, flow, fallback, &number)
-                             : finish_connection(a, flow, fallback, &number);
+    bool half_open = flow_is_half_open(flow);
+    enum status status = unpark(a, flow);
+    if (status == STATUS_OK)
+        status = half_open ? finish_half_open(a, flow, fallback, &number)
+                           : finish_connection(a, flow, fallback, &number);
     struct past_flow past = {
         .key_hash = key_hash(a, &flow->key),
         .first_ns = flow->first_ns,
@@ -325,9 +365,9 @@ static enum status finish_flow(struct analysis *a, struct flow *flow, enum flow_
         .stage_number = number,
         .client_isn = flow->opening.isn[CLIENT],
         .syn_count = flow->opening.syn_count,
-        .kind = flow_is_closed(flow)        ? PAST_CLOSED
-                : flow->connection == NULL ? PAST_HALF_OPEN
-                                           : PAST_IDLE,
+        .kind = flow_is_closed(flow) ? PAST_CLOSED
+                : half_open          ? PAST_HALF_OPEN
+                                     : PAST_IDLE,
     };
     if (status == STATUS_OK && fallback != ENDED_CAPTURE_END)
         status = past_remember(a->past, &past);
@@ -345,21 +385,28 @@ enum status analysis_end(struct analysis *a)
     return STATUS_OK;
 }
 
-/* Time passes: silent flows are over, and flows beyond the memory cap must go. */
-static enum status close_old_flows(struct analysis *a)
+static size_t memory_used(const struct analysis *a)
+{
+    return flow_count(a->flows) * sizeof(struct flow) + a->connections * CONNECTION_COST +
+           a->parked_bytes;
+}
+
+/* Time passes: silent flows are over or parked, and flows beyond the memory cap must go. */
+static enum status look_at_silent_flows(struct analysis *a)
 {
     enum status status = STATUS_OK;
     struct flow *f;
-    while (status == STATUS_OK && (f = flow_next_idle(a->flows, a->now_ns)) != NULL)
-        status = finish_flow(a, f, ENDED_IDLE);
-    size_t used = flow_count(a->flows) * sizeof *f + a->connections * CONNECTION_COST;
-    if (used <= a->options.memory_max)
-        return status;
-    while (status == STATUS_OK && used > a->options.memory_max / 8 * 7 &&
-           (f = flow_nearest_deadline(a->flows)) != NULL) {
-        status = finish_flow(a, f, ENDED_EVICTED);
-        used = flow_count(a->flows) * sizeof *f + a->connections * CONNECTION_COST;
+    while (status == STATUS_OK && (f = flow_next_silent(a->flows, a->now_ns)) != NULL) {
+        if (a->now_ns - f->last_ns > flow_idle_limit(f))
+            status = finish_flow(a, f, ENDED_IDLE);
+        else
+            park(a, f);
     }
+    if (memory_used(a) <= a->options.memory_max)
+        return status;
+    while (status == STATUS_OK && memory_used(a) > a->options.memory_max / 8 * 7 &&
+           (f = flow_nearest_deadline(a->flows)) != NULL)
+        status = finish_flow(a, f, ENDED_EVICTED);
     return status;
 }
 
@@ -457,6 +504,9 @@ static enum status find_flow(struct analysis *a, const struct segment *s, struct
     struct flow_key key = flow_key_of(s);
     struct flow *flow = flow_find(a->flows, &key);
     if (flow != NULL) {
+        enum status unparked = unpark(a, flow);
+        if (unparked != STATUS_OK)
+            return unparked;
         bool silent = s->at_ns - flow->last_ns > flow_idle_limit(flow);
         bool is_syn = (s->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
         if (!silent && !(is_syn && syn_opens_another(flow, s))) {
@@ -624,7 +674,7 @@ enum status analysis_frame(struct analysis *a, const struct frame *frame)
     if (s.at_ns > a->now_ns)
         a->now_ns = s.at_ns;
     struct flow *flow;
-    enum status status = close_old_flows(a);
+    enum status status = look_at_silent_flows(a);
     if (status == STATUS_OK)
         status = find_flow(a, &s, &flow);
     if (status != STATUS_OK || flow == NULL)

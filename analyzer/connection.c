@@ -2,6 +2,7 @@
 #include "connection.h"
 
 #include "hash.h"
+#include "varint.h"
 
 #include <stdlib.h>
 
@@ -31,6 +32,61 @@ void connection_close(struct connection *c)
     stream_done(&c->stream[SERVER]);
     tls_done(&c->tls);
     free(c);
+}
+
+bool connection_pack(const struct connection *c, struct buffer *out)
+{
+    enum { FIELDS_MAX = 16 };
+    size_t before = out->len;
+    bool at_rest = c->stream[CLIENT].pending == NULL && c->stream[SERVER].pending == NULL &&
+                   c->label == NULL;
+    if (!at_rest || !tls_pack(&c->tls, out) || !buffer_reserve(out, FIELDS_MAX * VARINT_MAX))
+        return false;
+    for (enum side side = CLIENT; side <= SERVER; side++) {
+        const struct stream *s = &c->stream[side];
+        put_varint(out, s->has_base | (unsigned)s->blind << 1);
+        put_varint(out, s->next_seq);
+        put_varint(out, (uint64_t)s->next_offset);
+        put_varint(out, (uint64_t)c->acked_offset[side]);
+        put_varint(out, (uint64_t)c->acked_ns[side]);
+    }
+    put_varint(out, c->labelled);
+    put_varint(out, (uint64_t)c->rtt_end);
+    put_varint(out, (uint64_t)c->rtt_at_ns);
+    put_varint(out, (uint64_t)c->plain_response_offset);
+    if (facts_pack(&c->facts, out) == STATUS_OK)
+        return true;
+    out->len = before;
+    return false;
+}
+
+struct connection *connection_unpack(struct bytes packed)
+{
+    struct connection *c = calloc(1, sizeof *c);
+    struct reader r = reader_of(packed);
+    if (c == NULL)
+        return NULL;
+    bool ok = tls_unpack(&r, &c->tls);
+    for (enum side side = CLIENT; side <= SERVER; side++) {
+        struct stream *s = &c->stream[side];
+        uint64_t flags = get_varint(&r);
+        s->has_base = (flags & 1) != 0;
+        s->blind = (flags & 2) != 0;
+        s->next_seq = (uint32_t)get_varint(&r);
+        s->next_offset = (int64_t)get_varint(&r);
+        c->acked_offset[side] = (int64_t)get_varint(&r);
+        c->acked_ns[side] = (int64_t)get_varint(&r);
+    }
+    c->labelled = get_varint(&r) != 0;
+    c->rtt_end = (int64_t)get_varint(&r);
+    c->rtt_at_ns = (int64_t)get_varint(&r);
+    c->plain_response_offset = (int64_t)get_varint(&r);
+    struct record records[RECORDS_MAX];
+    struct facts borrowed;
+    if (ok && facts_unpack(r.rest, records, &borrowed) && facts_copy(&borrowed, &c->facts))
+        return c;
+    connection_close(c);
+    return NULL;
 }
 
 void connection_set_bases(struct connection *c, const struct opening *o)

@@ -38,6 +38,14 @@ struct connection {
 struct connection *connection_open(const struct opening *o);
 void connection_close(struct connection *c); /* NULL is accepted */
 
+/*
+ * Packs a connection at rest into a few hundred bytes, for the time until its next segment. False,
+ * with nothing added, when it is in the middle of something. connection_unpack() makes an equal one
+ * (but for the memory of recent copies); NULL without memory.
+ */
+bool connection_pack(const struct connection *c, struct buffer *out);
+struct connection *connection_unpack(struct bytes packed);
+
 /* Takes the initial sequence numbers of a SYN or SYN/ACK that came late. */
 void connection_set_bases(struct connection *c, const struct opening *o);
 

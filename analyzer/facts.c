@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "facts.h"
 
+#include "varint.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
-    VARINT_MAX = 10,  /* bytes of a 64-bit number, 7 bits each */
     TEXT_MAX = 65535, /* of one text fact; ALPN lists are the longest */
 };
 
@@ -17,6 +18,27 @@ void facts_done(struct facts *f)
 #undef FREE_TEXT
     free(f->records);
     *f = (struct facts){ 0 };
+}
+
+bool facts_copy(const struct facts *f, struct facts *ret_copy)
+{
+    struct facts copy = *f;
+    bool ok = true;
+#define COPY_TEXT(name)                                                                            \
+    copy.name = f->name == NULL ? NULL : strdup(f->name);                                          \
+    ok = ok && (f->name == NULL || copy.name != NULL);
+    FACTS_TEXT(COPY_TEXT)
+#undef COPY_TEXT
+    copy.record_capacity = f->record_count;
+    copy.records = f->record_count == 0 ? NULL : malloc(f->record_count * sizeof *copy.records);
+    if (copy.records != NULL)
+        memcpy(copy.records, f->records, f->record_count * sizeof *copy.records);
+    ok = ok && (f->record_count == 0 || copy.records != NULL);
+    if (ok)
+        *ret_copy = copy;
+    else
+        facts_done(&copy);
+    return ok;
 }
 
 bool facts_set_text(char **field, const char *text, size_t len)
@@ -111,78 +133,11 @@ void facts_swap_sides(struct facts *f)
 #undef KEEP
 #undef SWAP_SIDES
 
-/* Buffers */
-
-void buffer_done(struct buffer *b)
-{
-    free(b->at);
-    *b = (struct buffer){ 0 };
-}
-
-bool buffer_reserve(struct buffer *b, size_t n)
-{
-    if (b->capacity - b->len >= n)
-        return true;
-    size_t capacity = b->capacity < 256 ? 256 : b->capacity;
-    while (capacity - b->len < n)
-        capacity *= 2;
-    uint8_t *grown = realloc(b->at, capacity);
-    if (grown == NULL)
-        return false;
-    b->at = grown;
-    b->capacity = capacity;
-    return true;
-}
-
-bool buffer_add(struct buffer *b, struct bytes bytes)
-{
-    if (!buffer_reserve(b, bytes.len))
-        return false;
-    if (bytes.len > 0)
-        memcpy(b->at + b->len, bytes.at, bytes.len);
-    b->len += bytes.len;
-    return true;
-}
-
 /*
  * Packed form: the endpoints, then a bit for each scalar fact (set = not zero, and its value
  * follows), texts, records, resends. Numbers are varints of 7 bits, signed ones in zigzag; times
  * are differences to the start.
  */
-
-static void put_varint(struct buffer *b, uint64_t value)
-{
-    while (value >= 0x80) {
-        b->at[b->len++] = (uint8_t)(value | 0x80);
-        value >>= 7;
-    }
-    b->at[b->len++] = (uint8_t)value;
-}
-
-static void put_signed(struct buffer *b, int64_t value)
-{
-    put_varint(b, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
-}
-
-static uint64_t get_varint(struct reader *r)
-{
-    uint64_t value = 0;
-    if (r->rest.len > 0 && r->rest.at[0] < 0x80) /* most are this small */
-        return reader_take(r, 1).at[0];
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        uint8_t b = reader_u8(r);
-        value |= (uint64_t)(b & 0x7f) << shift;
-        if (b < 0x80)
-            break;
-    }
-    return value;
-}
-
-static int64_t get_signed(struct reader *r)
-{
-    uint64_t value = get_varint(r);
-    return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
-}
 
 #define COUNT_ONE(type, name) +1
 #define COUNT_TWO(type, name) +2

@@ -10,7 +10,7 @@
  * payload bytes of one side's TCP stream from 0 (SYN and FIN not counted); they saturate at
  * OFFSET_MAX, far behind anything a verdict needs.
  */
-#include "bytes.h"
+#include "buffer.h"
 #include "endpoint.h"
 #include "status.h"
 
@@ -252,6 +252,9 @@ struct facts {
 /* Frees what facts own and zeroes them. */
 void facts_done(struct facts *f);
 
+/* Makes a copy that owns its texts and records; false, with nothing to free, without memory. */
+bool facts_copy(const struct facts *f, struct facts *ret_copy);
+
 /* Replaces a text fact by a copy of len bytes; false without memory. */
 bool facts_set_text(char **field, const char *text, size_t len);
 
@@ -276,10 +279,6 @@ void facts_swap_sides(struct facts *f);
  * not go to facts_done(), and is good as long as both. False when the bytes are not what
  * facts_pack() wrote.
  */
-struct buffer {
-    uint8_t *at;
-    size_t len, capacity;
-};
 MUST_USE enum status facts_pack(const struct facts *f, struct buffer *out);
 bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX],
                   struct facts *ret_facts);
@@ -295,10 +294,5 @@ bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX],
         "more_packets", "offset", "ack", "flags", "first_message", "skipped", "skipped_len"
 MUST_USE enum status facts_to_json(const struct facts *f, struct buffer *out);
 bool facts_from_json(struct bytes json, struct facts *ret_facts);
-
-void buffer_done(struct buffer *b);
-/* Makes room for n more bytes; false without memory. */
-bool buffer_reserve(struct buffer *b, size_t n);
-bool buffer_add(struct buffer *b, struct bytes bytes);
 
 #endif

@@ -240,6 +240,11 @@ void flow_remove(struct flow_table *t, struct flow *flow)
     t->count--;
 }
 
+bool flow_is_half_open(const struct flow *flow)
+{
+    return flow->connection == NULL && flow->parked == NULL;
+}
+
 bool flow_is_closed(const struct flow *flow)
 {
     enum { BOTH_FINS = FLOW_FIN_CLIENT | FLOW_FIN_SERVER };
@@ -250,13 +255,27 @@ int64_t flow_idle_limit(const struct flow *flow)
 {
     if (flow_is_closed(flow))
         return CLOSED_LINGER_NS;
-    if (flow->connection == NULL)
+    if (flow_is_half_open(flow))
         return HALF_OPEN_IDLE_NS;
     return flow->payload_seen[CLIENT] && flow->payload_seen[SERVER] ? ESTABLISHED_IDLE_NS
                                                                     : HANDSHAKE_IDLE_NS;
 }
 
-struct flow *flow_next_idle(struct flow_table *t, int64_t now_ns)
+/* After how much silence something is to be done about a flow. */
+static int64_t attention_limit(const struct flow *flow)
+{
+    int64_t limit = flow_idle_limit(flow);
+    bool may_park = flow->connection != NULL && !flow->restless;
+    return may_park && PARK_AFTER_NS < limit ? PARK_AFTER_NS : limit;
+}
+
+void flow_hurry(struct flow_table *t, struct flow *flow)
+{
+    take_from_wheel(t, flow);
+    put_in_wheel(t, flow, flow->last_ns + attention_limit(flow));
+}
+
+struct flow *flow_next_silent(struct flow_table *t, int64_t now_ns)
 {
     int64_t now = now_ns / NS_PER_SECOND;
     if (now - t->second > WHEEL_BUCKETS) /* a jump: every bucket is read once */
@@ -265,7 +284,7 @@ struct flow *flow_next_idle(struct flow_table *t, int64_t now_ns)
         uint32_t *bucket = &t->bucket[(uint64_t)(t->second + 1) % WHEEL_BUCKETS];
         while (*bucket != NO_INDEX) {
             struct flow *flow = flow_at(t, *bucket);
-            int64_t deadline_ns = flow->last_ns + flow_idle_limit(flow);
+            int64_t deadline_ns = flow->last_ns + attention_limit(flow);
             if (deadline_ns < now_ns)
                 return flow;
             take_from_wheel(t, flow);
@@ -276,12 +295,6 @@ struct flow *flow_next_idle(struct flow_table *t, int64_t now_ns)
     if (t->count == 0)
         t->second = now > t->second ? now : t->second;
     return NULL;
-}
-
-void flow_hurry(struct flow_table *t, struct flow *flow)
-{
-    take_from_wheel(t, flow);
-    put_in_wheel(t, flow, flow->last_ns + flow_idle_limit(flow));
 }
 
 struct flow *flow_nearest_deadline(struct flow_table *t)

@@ -19,6 +19,12 @@ _Static_assert(sizeof(struct flow_key) == 36, "a key is hashed and compared as b
 
 struct connection;
 
+/* A connection that was packed away while nothing happens (connection.h). */
+struct parked {
+    uint32_t len;
+    uint8_t bytes[];
+};
+
 struct flow {
     struct flow_key key;
     uint32_t index;              /* of this flow; constant */
@@ -27,7 +33,9 @@ struct flow {
     uint64_t first_packet_no;
     int64_t first_ns, last_ns;   /* of its packets; last_ns is the largest */
     struct opening opening;
-    struct connection *connection; /* NULL while half-open */
+    struct connection *connection; /* NULL while half-open, and while parked */
+    struct parked *parked;       /* instead of it */
+    bool restless;               /* it could not be parked when that was tried last */
     uint32_t packets[2];         /* while half-open; the connection counts its own */
     uint32_t copies;             /* SYNs captured twice */
     uint8_t ttl[2];
@@ -55,6 +63,9 @@ enum flow_ending {
 #define ESTABLISHED_IDLE_NS (900 * NS_PER_SECOND)
 #define CLOSED_IDLE_NS (240 * NS_PER_SECOND)
 
+/* After so much silence a connection is packed away. */
+#define PARK_AFTER_NS (10 * NS_PER_SECOND)
+
 /* A closed flow's row waits for late packets for this long only; what comes until CLOSED_IDLE_NS
  * opens no new flow (past.h). */
 #define CLOSED_LINGER_NS (10 * NS_PER_SECOND)
@@ -77,6 +88,9 @@ struct flow *flow_add(struct flow_table *t, const struct flow_key *key, int64_t 
 
 void flow_remove(struct flow_table *t, struct flow *flow);
 
+/* Whether nothing but SYN, SYN/ACK and RST were seen. */
+bool flow_is_half_open(const struct flow *flow);
+
 /* Whether both FINs or a RST were seen. */
 bool flow_is_closed(const struct flow *flow);
 
@@ -84,12 +98,13 @@ bool flow_is_closed(const struct flow *flow);
 int64_t flow_idle_limit(const struct flow *flow);
 
 /*
- * The next flow whose silence has passed its limit at the time now_ns, NULL when there is none: call
- * until then, removing each. Cheap when called once per packet.
+ * The next flow that has been silent at the time now_ns for so long that it is over, or that its
+ * connection should be parked; NULL when there is none. Call until then, and remove or park each,
+ * or mark it restless. Cheap when called once per packet.
  */
-struct flow *flow_next_idle(struct flow_table *t, int64_t now_ns);
+struct flow *flow_next_silent(struct flow_table *t, int64_t now_ns);
 
-/* Brings the deadline of a flow forward: its limit has become shorter. */
+/* Brings a flow's next look forward: its limit has become shorter. */
 void flow_hurry(struct flow_table *t, struct flow *flow);
 
 /* Any flow, the one nearest to its deadline first; NULL when the table is empty. */

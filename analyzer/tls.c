@@ -3,6 +3,7 @@
 
 #include "hash.h"
 #include "hello.h"
+#include "varint.h"
 
 #include <stdlib.h>
 
@@ -680,6 +681,60 @@ void tls_resent(struct tls *t, struct facts *f, enum side side, int64_t offset, 
 bool tls_wants(const struct tls *t, enum side side)
 {
     return t->side[side].mode != TLS_OFF;
+}
+
+static bool is_at_rest(const struct tls_side *s)
+{
+    if (s->mode != TLS_RECORDS)
+        return true;
+    return s->messages.header_len == 0 &&
+           (s->records.state == RECORD_LOST ||
+            (s->records.state == RECORD_IN_HEADER && s->records.header_len == 0));
+}
+
+bool tls_pack(const struct tls *t, struct buffer *out)
+{
+    enum { FIELDS_MAX = 12 };
+    if (t->plaintext != NULL || !is_at_rest(&t->side[CLIENT]) || !is_at_rest(&t->side[SERVER]) ||
+        !buffer_reserve(out, 2 * FIELDS_MAX * VARINT_MAX))
+        return false;
+    for (enum side side = CLIENT; side <= SERVER; side++) {
+        const struct tls_side *s = &t->side[side];
+        put_varint(out, s->mode);
+        put_varint(out, s->plain_runs);
+        put_varint(out, s->records_kept);
+        put_varint(out, s->early_kept);
+        put_varint(out, s->last_early);
+        put_varint(out, s->unacked);
+        put_varint(out, (uint64_t)s->acked_offset);
+        put_varint(out, (uint64_t)s->acked_at_ns);
+        put_varint(out, s->records.state);
+        put_varint(out, s->records.unsure);
+        put_varint(out, s->records.lost_to_snaplen);
+        put_varint(out, (uint64_t)s->records.lost_offset);
+    }
+    return true;
+}
+
+bool tls_unpack(struct reader *r, struct tls *ret_tls)
+{
+    *ret_tls = (struct tls){ 0 };
+    for (enum side side = CLIENT; side <= SERVER; side++) {
+        struct tls_side *s = &ret_tls->side[side];
+        s->mode = (uint8_t)get_varint(r);
+        s->plain_runs = (uint8_t)get_varint(r);
+        s->records_kept = (uint8_t)get_varint(r);
+        s->early_kept = (uint8_t)get_varint(r);
+        s->last_early = (uint16_t)get_varint(r);
+        s->unacked = (uint16_t)get_varint(r);
+        s->acked_offset = (int64_t)get_varint(r);
+        s->acked_at_ns = (int64_t)get_varint(r);
+        s->records.state = (uint8_t)get_varint(r);
+        s->records.unsure = get_varint(r) != 0;
+        s->records.lost_to_snaplen = get_varint(r) != 0;
+        s->records.lost_offset = (int64_t)get_varint(r);
+    }
+    return !r->short_read;
 }
 
 void tls_end(struct tls *t, struct facts *f)

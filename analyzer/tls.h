@@ -65,6 +65,14 @@ void tls_resent(struct tls *t, struct facts *f, enum side side, int64_t offset, 
 /* Whether the bytes of a side are still wanted; when not, the stream may go blind. */
 bool tls_wants(const struct tls *t, enum side side);
 
+/*
+ * Packs what is known of both sides, without the facts, into a few bytes. False, and nothing added,
+ * when they are in the middle of something (a record's header or body, plaintext that may lead to
+ * TLS) or without memory. tls_unpack() restores it; false when the bytes are not what tls_pack() wrote.
+ */
+bool tls_pack(const struct tls *t, struct buffer *out);
+bool tls_unpack(struct reader *r, struct tls *ret_tls);
+
 /* Notes what the end of the flow left unfinished. */
 void tls_end(struct tls *t, struct facts *f);
 

@@ -213,17 +213,13 @@ static enum status put_page(struct database *database, struct query *q, struct t
 {
     struct text text = { 0 };
     if (style.width == 0)
-        style.width = SIZE_MAX;
+        style.width = PAGE_WIDTH;
     struct page page = { .style = style, .out = &text };
     enum status status = put_summary(database, &text);
     if (status == STATUS_OK)
         status = put_points(&page, q);
-    if (status == STATUS_OK && text.failed)
-        status = STATUS_NO_MEMORY;
-    if (status == STATUS_OK && fwrite(text.at, 1, text.len, out) != text.len)
-        status = STATUS_IO;
-    if (fflush(out) != 0 && status == STATUS_OK)
-        status = STATUS_IO;
+    if (status == STATUS_OK)
+        status = result_write_text(&text, out);
     grid_done(&page.files);
     text_done(&page.point);
     text_done(&page.notes);
@@ -241,9 +237,5 @@ enum status command_captures(struct database *database, struct table_style style
                                                : result_write(q, style, out);
     }
     query_close(q);
-    if (status == STATUS_USAGE) {
-        text_clear(error);
-        text_add(error, database_error(database));
-    }
-    return status;
+    return result_end(status, database, out, error);
 }

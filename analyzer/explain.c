@@ -208,7 +208,7 @@ static void explain_alert(const struct judged *j, int index, struct text *why)
     const struct record *record = record_of(j, index);
     enum side side = record->side == CLIENT ? CLIENT : SERVER;
     if (!j->facts->alert_seen[side] || record->at_ns != j->facts->alert_ns[side]) {
-        text_add(why, "encrypted");
+        text_add(why, record->type == RECORD_ALERT ? "encrypted" : "by length");
         return;
     }
     const char *name = alert_name(j->facts->alert_description[side]);

@@ -3,38 +3,51 @@
 
 #include "result.h"
 
-/* An IPv6 address is put into brackets, so that its port can be told from it. */
-#define ENDPOINT(side)                                                                             \
-    "CASE WHEN " side "_ip LIKE '%:%' THEN '[' || " side "_ip || ']' ELSE ifnull(" side            \
-    "_ip, '') END || ':' || " side "_port"
+/* For programs: what tells a flow, and what was found. */
+static const char DATA_COLUMNS[] =
+    "SELECT flow_id, flow_uid, community_id,"
+    " strftime('%Y-%m-%dT%H:%M:%S', start_epoch_ns / 1000000000, 'unixepoch')"
+    " || printf('.%09dZ', start_epoch_ns % 1000000000) AS start_time, client_ip, client_port,"
+    " client_region, server_ip, server_port, site, sni, tls_version, handshake, handshake_basis,"
+    " outcome, failure, early_data, answered_early, response_ns / 1e6 AS response_ms,"
+    " perceived_ns / 1e6 AS perceived_ms, rtt_ns / 1e6 AS rtt_ms, round_trips FROM selected";
 
-static const char COLUMNS[] =
-    "SELECT flow_id AS id,"
-    " strftime('%Y-%m-%d %H:%M:%S', start_epoch_ns / 1000000000, 'unixepoch')"
-    " || printf('.%03d', start_epoch_ns / 1000000 % 1000) AS time, " ENDPOINT(
-        "client") " AS client, " ENDPOINT("server") " AS server, sni, replace(tls_version, 'TLSv', "
-                                                    "'') AS tls,"
-                                                    " handshake, nullif(early_data, 'not_offered') "
-                                                    "AS early_data, response_ns / 1e6"
-                                                    " AS response_ms, perceived_ns / 1e6 AS "
-                                                    "perceived_ms, round_trips AS trips"
-                                                    " FROM selected";
+/* For people: what fits into a line. Early data that was not offered is no news. */
+#define TABLE_COLUMNS(response)                                                                    \
+    "SELECT flow_id AS flow,"                                                                      \
+    " strftime(:date || '%H:%M:%S', start_epoch_ns / 1000000000, 'unixepoch')"                     \
+    " || printf('.%03d', start_epoch_ns / 1000000 % 1000) AS time, client_ip AS client,"           \
+    " ifnull(sni, server_ip || ':' || server_port) AS server,"                                     \
+    " replace(tls_version, 'TLSv', '') AS tls,"                                                    \
+    " CASE WHEN outcome = 'failed' THEN 'failed: ' || ifnull(failure, '') ELSE handshake END"      \
+    " AS handshake, nullif(early_data, 'not_offered') AS early_data," response                     \
+    " round(perceived_ns / 1e6, 1) AS felt, round(round_trips, 1) AS trips FROM selected"
 
-/* A failed database has the text; a failed output has none, the caller knows its name. */
-static enum status finish(struct database *database, enum status status, struct text *error)
+enum { NARROW = 90 }; /* columns of a terminal on which the time at the capture point has no room */
+
+static const char *columns_for(struct table_style style)
 {
-    if (status == STATUS_USAGE) {
-        text_clear(error);
-        text_add(error, database_error(database));
-    }
-    return status;
+    if (style.format != TABLE_ALIGNED)
+        return DATA_COLUMNS;
+    return style.width > 0 && style.width < NARROW
+               ? TABLE_COLUMNS("")
+               : TABLE_COLUMNS(" round(response_ns / 1e6, 1) AS response,");
+}
+
+/* The date before each time, where the flows may be of several days. */
+static const char *date_format(const struct selection *s)
+{
+    int64_t day_ns = 86400 * INT64_C(1000000000);
+    int64_t first_ns = s->since_ns > s->data.first_ns ? s->since_ns : s->data.first_ns;
+    int64_t last_ns = s->until_ns < s->data.last_ns ? s->until_ns : s->data.last_ns;
+    return first_ns / day_ns == last_ns / day_ns ? "" : "%m-%d ";
 }
 
 static enum status open_flows(const struct selection *s, const struct flows_options *o,
                               struct query **ret_query, struct text *error)
 {
     struct text sql = { 0 };
-    text_addf(&sql, "%s%s ORDER BY start_epoch_ns, flow_id LIMIT :limit", COLUMNS,
+    text_addf(&sql, "%s%s ORDER BY start_epoch_ns, flow_id LIMIT :limit", columns_for(o->style),
               o->community_id ? " WHERE community_id = :community_id" : "");
     struct query *q = NULL;
     enum status status =
@@ -42,6 +55,8 @@ static enum status open_flows(const struct selection *s, const struct flows_opti
     text_done(&sql);
     if (status == STATUS_OK)
         status = query_bind_integer(q, ":limit", o->limit < 0 ? FLOWS_LIMIT_DEFAULT : o->limit);
+    if (status == STATUS_OK && o->style.format == TABLE_ALIGNED)
+        status = query_bind_text(q, ":date", text_bytes(date_format(s)));
     if (status == STATUS_OK && o->community_id)
         status = query_bind_text(q, ":community_id", text_bytes(o->community_id));
     *ret_query = q;
@@ -57,10 +72,10 @@ enum status command_flows(struct database *database, const struct flows_options 
     if (status == STATUS_OK)
         status = open_flows(&selection, options, &q, error);
     if (status == STATUS_OK)
-        status = finish(database, result_write(q, options->style, out), error);
+        status = result_write(q, options->style, out);
     query_close(q);
     selection_done(&selection);
-    return status;
+    return result_end(status, database, out, error);
 }
 
 enum status command_sql(struct database *database, const char *sql, struct table_style style,
@@ -68,12 +83,8 @@ enum status command_sql(struct database *database, const char *sql, struct table
 {
     struct query *q = NULL;
     enum status status = query_open(database, sql, &q);
-    if (status != STATUS_OK) {
-        text_clear(error);
-        text_add(error, database_error(database));
-        return status;
-    }
-    status = finish(database, result_write(q, style, out), error);
+    if (status == STATUS_OK)
+        status = result_write(q, style, out);
     query_close(q);
-    return status;
+    return result_end(status, database, out, error);
 }

@@ -526,9 +526,11 @@ void ladder_draw(const struct flow_row *row, const struct facts *facts,
                         .facts = facts,
                         .judged = { row, facts, verdict, server, style.utf8 },
                         .utf8 = style.utf8 };
-    l.width = style.width < LADDER_WIDTH_MIN   ? LADDER_WIDTH_MIN
-              : style.width > LADDER_WIDTH_MAX ? LADDER_WIDTH_MAX
-                                               : style.width;
+    l.width = style.width;
+    if (l.width == 0 || l.width > LADDER_WIDTH_MAX)
+        l.width = LADDER_WIDTH_MAX;
+    if (l.width < LADDER_WIDTH_MIN)
+        l.width = LADDER_WIDTH_MIN;
     collect_steps(&l);
     find_window(&l);
 

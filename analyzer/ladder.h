@@ -88,8 +88,9 @@
 enum { LADDER_WIDTH_MAX = 100, LADDER_WIDTH_MIN = 76 };
 
 struct ladder_style {
-    size_t width; /* columns; brought between LADDER_WIDTH_MIN and LADDER_WIDTH_MAX */
-    bool utf8;    /* lines and arrows of UTF-8, else of ASCII */
+    size_t
+        width; /* columns, brought between LADDER_WIDTH_MIN and LADDER_WIDTH_MAX; 0: the latter */
+    bool utf8; /* lines and arrows of UTF-8, else of ASCII */
 };
 
 /*

@@ -2,6 +2,7 @@
 #include "regions.h"
 
 #include "latency.h"
+#include "result.h"
 
 #include <assert.h>
 #include <math.h>
@@ -147,10 +148,23 @@ static void add_by_words(const struct selection *s, struct text *t)
     }
 }
 
+/* "Server vantage", or "Vantage server 80.0%   client 20.0%" of the flows that were measured. */
+static void add_vantages(const struct overview *o, struct text *t)
+{
+    const char *words = text_string(&o->vantages.words);
+    const char *all = strstr(words, " 100.0%");
+    if (o->vantages.sum == 0)
+        text_add(t, "Nothing measured");
+    else if (all)
+        text_addf(t, "%c%.*s vantage", words[0] - 'a' + 'A', (int)(all - words - 1), words + 1);
+    else
+        text_addf(t, "Vantage %s", words);
+}
+
 static void put_title(struct page *p)
 {
     const struct overview *o = p->overview;
-    struct span window = o->span;
+    struct span window = o->flows > 0 ? o->span : p->selection->data;
     if (p->selection->since_ns > 0)
         window.first_ns = p->selection->since_ns;
     if (p->selection->until_ns < INT64_MAX)
@@ -173,14 +187,14 @@ static void put_title(struct page *p)
         text_clear(&words);
     }
 
-    text_add(&words, "From first SYN to first response byte as the client felt it, ms. Vantage: ");
-    text_add(&words, o->vantages.sum > 0 ? text_string(&o->vantages.words) : "none");
+    text_add(&words, "From first SYN to first response byte as the client felt it, ms. ");
+    add_vantages(o, &words);
     if (p->selection->every_leg)
-        text_add(&words, ". Legs as --where says.");
+        text_add(&words, ", legs as --where says.");
     else if (o->legs_unknown == o->flows)
-        text_add(&words, ". Inbound and outbound not told apart (no --local).");
+        text_add(&words, ", legs unknown.");
     else
-        text_add(&words, ". Inbound.");
+        text_add(&words, ", inbound.");
     text_add_wrapped(p->out, "", text_bytes(text_string(&words)), p->width);
     p->out->failed |= words.failed;
     text_done(&words);
@@ -367,7 +381,7 @@ static size_t longest_line(const struct text *t)
 }
 
 /* Where not even narrow columns fit, lines may be longer than the terminal. */
-static void put_grid(const struct page *p, const struct grid *g, struct text *out)
+static void put_grid(const struct page *p, struct grid *g, struct text *out)
 {
     if (!grid_write(g, p->width, out))
         (void)grid_write(g, 0, out);
@@ -380,7 +394,7 @@ static void put_classes(struct page *p)
     struct grid g = class_grid(p, align, 0);
     struct text plain = { 0 };
     put_grid(p, &g, &plain);
-    size_t used = longest_line(&plain) + strlen(g.gap);
+    size_t used = longest_line(&plain) + g.gap;
     grid_done(&g);
     size_t left = used < p->width ? p->width - used : 0;
     size_t columns = left > BAR_COLUMNS_MAX ? BAR_COLUMNS_MAX : left;
@@ -403,6 +417,9 @@ static void put_classes(struct page *p)
 /* The parts of a gain as text; they are aligned over all groups. */
 enum { GAIN_VALUE, GAIN_LOW, GAIN_HIGH, GAIN_TRIPS, GAIN_PARTS };
 
+enum { EARLY_WIDTH = 4, REFUSED_WIDTH = 7 }; /* "100%", "refused" */
+static const char TOO_FEW_ALIKE[] = "too few alike";
+
 struct gain_text {
     char part[GAIN_PARTS][32];
 };
@@ -411,8 +428,10 @@ static struct gain_text gain_text(const struct comparison *c)
 {
     struct gain_text t;
     const double values[GAIN_PARTS] = { c->ms.value, c->ms.low, c->ms.high, c->round_trips };
-    for (size_t i = 0; i < GAIN_PARTS; i++)
-        (void)snprintf(t.part[i], sizeof t.part[i], "%.1f", values[i]);
+    for (size_t i = 0; i < GAIN_PARTS; i++) {
+        double rounded = round(values[i] * 10) / 10 + 0.0; /* adding 0 makes -0 0 */
+        (void)snprintf(t.part[i], sizeof t.part[i], "%.1f", rounded);
+    }
     return t;
 }
 
@@ -430,11 +449,11 @@ static void widen(int widths[GAIN_PARTS], const struct comparison *c)
 static void add_gain(struct grid *g, const struct comparison *c, const int widths[GAIN_PARTS])
 {
     if (c->flows == 0) {
-        grid_add_string(g, "too few alike");
+        grid_add_string(g, TOO_FEW_ALIKE);
         return;
     }
     struct gain_text t = gain_text(c);
-    grid_addf(g, "%*s ms [%*s, %*s] %*s trips", widths[GAIN_VALUE], t.part[GAIN_VALUE],
+    grid_addf(g, "%*s ms [%*s, %*s]  %*s trips", widths[GAIN_VALUE], t.part[GAIN_VALUE],
               widths[GAIN_LOW], t.part[GAIN_LOW], widths[GAIN_HIGH], t.part[GAIN_HIGH],
               widths[GAIN_TRIPS], t.part[GAIN_TRIPS]);
 }
@@ -461,6 +480,9 @@ static bool warns_of_refused(const struct latency_group *g)
     return g->accepted + g->rejected >= WARN_LEAST && refused_share(g) > REFUSED_SHARE;
 }
 
+/* Columns of the grid of gains behind the --by columns. */
+enum { GAIN_COLUMNS = 5 };
+
 static void add_gain_row(const struct page *p, struct grid *g, const struct latency_group *group,
                          int widths[COMPARED_KINDS][GAIN_PARTS])
 {
@@ -473,11 +495,38 @@ static void add_gain_row(const struct page *p, struct grid *g, const struct late
     add_by_cells(p, g, group);
     add_gain(g, &group->over[COMPARED_RESUMED], widths[COMPARED_RESUMED]);
     add_gain(g, &group->over[COMPARED_FULL], widths[COMPARED_FULL]);
-    grid_add_string(g, text_string(&early));
-    grid_add_string(g, text_string(&refused));
+    grid_addf(g, "%*s", EARLY_WIDTH, text_string(&early));
+    grid_addf(g, "%*s", REFUSED_WIDTH, text_string(&refused));
     grid_add_string(g, warns_of_late(group) || warns_of_refused(group) ? "!" : "");
     text_done(&early);
     text_done(&refused);
+}
+
+/* Columns that a gain takes, as "12.3 ms [ 12.1,  12.5]  1.0 trips". */
+static int gain_width(const int widths[GAIN_PARTS])
+{
+    int width = (int)strlen(" ms [, ]   trips");
+    for (size_t i = 0; i < GAIN_PARTS; i++)
+        width += widths[i];
+    return widths[GAIN_VALUE] > 0 ? width : (int)strlen(TOO_FEW_ALIKE);
+}
+
+/* The title of the narrow column of early answers begins above the gain beside it. */
+static void add_gain_titles(const struct page *p, struct grid *g,
+                            int widths[COMPARED_KINDS][GAIN_PARTS])
+{
+    static const char ANSWERED[] = "answered early";
+    int over_full = gain_width(widths[COMPARED_FULL]);
+    int room = over_full + (int)g->gap + EARLY_WIDTH - (int)strlen(ANSWERED);
+    for (size_t i = 0; i < p->latency->by_count; i++)
+        grid_add_string(g, by_title(p->selection->by[i]));
+    grid_add_string(g, "over resumed");
+    struct text titles = { 0 };
+    text_addf(&titles, "%-*s%s%*s%*s", room, "over full", ANSWERED, (int)g->gap, "", REFUSED_WIDTH,
+              "refused");
+    grid_add_to_the_end(g, text_string(&titles));
+    g->failed |= titles.failed;
+    text_done(&titles);
 }
 
 static bool shows_gain(const struct latency_group *g)
@@ -508,16 +557,11 @@ static void put_gains(const struct page *p)
     text_add(p->out, text_string(&words));
     text_done(&words);
 
-    enum align align[SELECTION_BY_MAX + 5] = { ALIGN_LEFT };
-    align[l->by_count + 2] = align[l->by_count + 3] = ALIGN_RIGHT;
-    struct grid g = grid_of(l->by_count + 5, align, p->style.utf8);
-    for (size_t i = 0; i < l->by_count; i++)
-        grid_add_string(&g, by_title(p->selection->by[i]));
-    grid_add_string(&g, "over resumed");
-    grid_add_string(&g, "over full");
-    grid_add_string(&g, "answered early");
-    grid_add_string(&g, "refused");
-    grid_add_string(&g, "");
+    enum align align[SELECTION_BY_MAX + GAIN_COLUMNS] = { ALIGN_LEFT };
+    for (size_t i = 0; i < GAIN_COLUMNS; i++)
+        align[l->by_count + i] = ALIGN_FIXED;
+    struct grid g = grid_of(l->by_count + GAIN_COLUMNS, align, p->style.utf8);
+    add_gain_titles(p, &g, widths);
     for (size_t i = 0; i < l->count; i++) {
         if (shows_gain(&l->groups[i]))
             add_gain_row(p, &g, &l->groups[i], widths);
@@ -669,7 +713,7 @@ static void put_footer(const struct page *p)
     const struct overview *o = p->overview;
     text_add(p->out, "\n");
     put_tally(p, "Kind rests on    ", &o->kind_bases);
-    put_tally(p, "Response rests   ", &o->response_bases);
+    put_tally(p, "Response by      ", &o->response_bases);
     put_tally(p, "Region by        ", &o->region_bases);
     struct text words = { 0 };
     if (o->left_out.sum > 0) {
@@ -685,6 +729,12 @@ static void put_footer(const struct page *p)
         text_add_count(&words, o->internal);
         text_add(&words, " internal ones        more: report coverage");
         text_add_wrapped(p->out, "Not inbound      ", text_bytes(text_string(&words)), p->width);
+    }
+    if (!p->selection->every_leg && o->legs_unknown > 0) {
+        text_clear(&words);
+        text_add_count(&words, o->legs_unknown);
+        text_add(&words, " flows, taken for inbound; ingest --local tells them apart");
+        text_add_wrapped(p->out, "Leg unknown      ", text_bytes(text_string(&words)), p->width);
     }
     p->out->failed |= words.failed;
     text_done(&words);
@@ -813,15 +863,11 @@ static enum status write_page(const struct selection *s, const struct latency *l
                          .latency = l,
                          .overview = o,
                          .style = style,
-                         .width = style.width ? style.width : SIZE_MAX,
+                         .width = style.width > 0 ? style.width : PAGE_WIDTH,
                          .verbose = verbose,
                          .out = &text };
     put_page(&page);
-    enum status status = text.failed ? STATUS_NO_MEMORY : STATUS_OK;
-    if (status == STATUS_OK && fwrite(text.at, 1, text.len, out) != text.len)
-        status = STATUS_IO;
-    if (fflush(out) != 0 && status == STATUS_OK)
-        status = STATUS_IO;
+    enum status status = result_write_text(&text, out);
     text_done(&text);
     return status;
 }

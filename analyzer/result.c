@@ -41,3 +41,24 @@ enum status result_write(struct query *q, struct table_style style, FILE *out)
     free(row);
     return status == STATUS_OK ? closed : status;
 }
+
+enum status result_write_text(const struct text *page, FILE *out)
+{
+    if (page->failed)
+        return STATUS_NO_MEMORY;
+    bool written = fwrite(text_string(page), 1, page->len, out) == page->len;
+    return written && fflush(out) == 0 ? STATUS_OK : STATUS_IO;
+}
+
+enum status result_end(enum status status, struct database *database, FILE *out, struct text *error)
+{
+    if (status == STATUS_OK || error->len > 0)
+        return status;
+    if (status == STATUS_NO_MEMORY)
+        text_add(error, "out of memory");
+    else if (ferror(out))
+        text_add(error, "the output cannot be written");
+    else
+        text_add(error, database_error(database));
+    return status;
+}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "show.h"
 
+#include "result.h"
+
 #include <stdlib.h>
 
 enum { UID_DIGITS = 32, UID_DIGITS_MIN = 4, ID_DIGITS_MAX = 18 };
@@ -178,11 +180,7 @@ static enum status draw(const struct flow_row *row, const struct facts *facts,
     if (facts)
         verdict = judge(facts, NULL);
     ladder_draw(row, facts, facts ? &verdict : NULL, server, style, &text);
-    enum status status = text.failed ? STATUS_NO_MEMORY : STATUS_OK;
-    if (status == STATUS_OK && fwrite(text.at, 1, text.len, out) != text.len)
-        status = STATUS_IO;
-    if (fflush(out) != 0 && status == STATUS_OK)
-        status = STATUS_IO;
+    enum status status = result_write_text(&text, out);
     text_done(&text);
     return status;
 }
@@ -216,5 +214,5 @@ enum status command_show(struct database *database, const char *flow, struct lad
     if (status == STATUS_OK && has)
         status = show(database, flow_id, q, style, out, error);
     query_close(q);
-    return status;
+    return result_end(status, database, out, error);
 }

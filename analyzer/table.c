@@ -4,8 +4,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 enum { NARROWEST_CUT = 8 }; /* a name cut shorter than this says nothing */
 
@@ -14,7 +12,7 @@ enum { NARROWEST_CUT = 8 }; /* a name cut shorter than this says nothing */
 struct grid grid_of(size_t column_count, const enum align *align, bool utf8)
 {
     assert(column_count > 0);
-    return (struct grid){ .column_count = column_count, .align = align, .gap = "  ", .utf8 = utf8 };
+    return (struct grid){ .column_count = column_count, .align = align, .gap = 2, .utf8 = utf8 };
 }
 
 void grid_done(struct grid *g)
@@ -111,7 +109,7 @@ static void grid_measure(const struct grid *g, size_t *widths)
 
 static size_t line_width(const struct grid *g, const size_t *widths)
 {
-    size_t sum = text_width(text_bytes(g->gap)) * (g->column_count - 1);
+    size_t sum = g->gap * (g->column_count - 1);
     for (size_t i = 0; i < g->column_count; i++)
         sum += widths[i];
     return sum;
@@ -131,10 +129,13 @@ static bool narrow_widest(const struct grid *g, size_t *widths)
     return widest != NULL;
 }
 
-static bool grid_fit(const struct grid *g, size_t limit, size_t *widths)
+/* Brings widths[] and the gap down to lines of `limit` columns; false when that is impossible. */
+static bool grid_fit(struct grid *g, size_t limit, size_t *widths)
 {
     if (limit == 0)
         return true;
+    if (line_width(g, widths) > limit)
+        g->gap = 1;
     for (size_t i = 0; i < g->column_count; i++) {
         if (g->align[i] == ALIGN_LEFT && widths[i] > limit)
             widths[i] = limit;
@@ -176,7 +177,7 @@ static void grid_put_row(const struct grid *g, const struct grid_cell *row, cons
             put_cut(out, cell, width, g->utf8);
         else
             text_add_bytes(out, cell);
-        spaces += padding + strlen(g->gap);
+        spaces += padding + g->gap;
     }
     text_add(out, "\n");
 }
@@ -187,7 +188,7 @@ static void grid_put(const struct grid *g, const size_t *widths, struct text *ou
         grid_put_row(g, &g->cells[at], widths, out);
 }
 
-bool grid_write(const struct grid *g, size_t width, struct text *out)
+bool grid_write(struct grid *g, size_t width, struct text *out)
 {
     size_t *widths = calloc(g->column_count, sizeof *widths);
     if (!widths || g->failed) {
@@ -234,6 +235,13 @@ static void add_hex(struct text *t, struct bytes b)
 
 /* ---- result sets ---- */
 
+/* A cell that waits: its text in table.kept_text, or its number. */
+struct kept {
+    bool is_real;
+    double real;
+    size_t at, len;
+};
+
 struct table {
     FILE *out;
     struct table_style style;
@@ -243,7 +251,10 @@ struct table {
     struct text line;
     bool failed;
     /* of TABLE_ALIGNED */
-    struct grid grid; /* rows that wait */
+    struct kept *kept; /* cells of rows that wait for the widths to be known */
+    size_t kept_count;
+    struct text kept_text;
+    struct grid grid;
     enum align *align;
     bool *number; /* columns that held nothing but numbers so far */
     size_t *widths;
@@ -266,16 +277,6 @@ bool table_format_of(const char *name, enum table_format *ret_format)
         }
     }
     return false;
-}
-
-size_t table_terminal_width(FILE *out)
-{
-    enum { WITHOUT_TERMINAL = 100 };
-    struct winsize size = { 0 };
-    int file = fileno(out);
-    if (file >= 0 && ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return size.ws_col;
-    return WITHOUT_TERMINAL;
 }
 
 /* Writes what the line holds and empties it. */
@@ -406,11 +407,30 @@ static void add_json_row(struct table *t, const struct cell *cells)
 
 /* -- what people read -- */
 
-static void add_plain_real(struct text *t, double value)
+/* Decimals shown of a real: what it needs, one at least, three at most. */
+enum { DECIMALS_MIN = 1, DECIMALS_MAX = 3 };
+
+/* Whether a real is neither so large nor so small that decimals say nothing of it. */
+static bool has_decimals(double value)
 {
     double size = fabs(value);
-    if (size == 0 || (size >= 0.001 && size < 1e12))
-        text_addf(t, "%.3f", value);
+    return size == 0 || (size >= 0.001 && size < 1e12);
+}
+
+static int decimals_needed(double value)
+{
+    int decimals = DECIMALS_MIN;
+    for (double scaled = value * 10; decimals < DECIMALS_MAX; decimals++, scaled *= 10) {
+        if (fabs(scaled - round(scaled)) < 1e-6)
+            break;
+    }
+    return decimals;
+}
+
+static void add_plain_real(struct text *t, double value, int decimals)
+{
+    if (has_decimals(value))
+        text_addf(t, "%.*f", decimals, value);
     else
         text_add_real(t, value);
 }
@@ -425,7 +445,7 @@ static void add_plain_cell(struct text *t, const struct cell *cell)
         text_addf(t, "%lld", (long long)cell->integer);
         break;
     case CELL_REAL:
-        add_plain_real(t, cell->real);
+        add_plain_real(t, cell->real, DECIMALS_MAX);
         break;
     case CELL_TEXT:
         text_add_bytes(t, cell->bytes);
@@ -479,32 +499,73 @@ static void add_markdown_rule(struct table *t, const struct cell *first_row)
 
 /* -- aligned -- */
 
-static void wait_in_grid(struct table *t, const struct cell *cells)
+static void keep_row(struct table *t, const struct cell *cells)
 {
     for (size_t i = 0; i < t->column_count; i++) {
-        bool text = cells[i].type == CELL_TEXT || cells[i].type == CELL_BLOB;
-        if (text)
+        struct kept *kept = &t->kept[t->kept_count++];
+        *kept = (struct kept){ .at = t->kept_text.len };
+        kept->is_real = cells[i].type == CELL_REAL;
+        kept->real = cells[i].real;
+        if (!kept->is_real)
+            add_plain_cell(&t->kept_text, &cells[i]);
+        kept->len = t->kept_text.len - kept->at;
+        if (cells[i].type == CELL_TEXT || cells[i].type == CELL_BLOB)
             t->number[i] = false;
-        struct text plain = { 0 };
-        add_plain_cell(&plain, &cells[i]);
-        t->grid.failed |= plain.failed;
-        grid_add(&t->grid, (struct bytes){ (const uint8_t *)plain.at, plain.len });
-        text_done(&plain);
     }
+    t->failed |= t->kept_text.failed;
 }
 
-static void put_one_per_line(struct table *t)
+/* Decimals of a column: those of the value that needs most. */
+static int column_decimals(const struct table *t, size_t column)
+{
+    int decimals = DECIMALS_MIN;
+    for (size_t i = column; i < t->kept_count; i += t->column_count) {
+        if (t->kept[i].is_real && has_decimals(t->kept[i].real)) {
+            int needed = decimals_needed(t->kept[i].real);
+            decimals = needed > decimals ? needed : decimals;
+        }
+    }
+    return decimals;
+}
+
+static struct bytes kept_bytes(const struct table *t, const struct kept *kept)
+{
+    struct bytes all = { (const uint8_t *)t->kept_text.at, t->kept_text.len };
+    return bytes_first(bytes_after(all, kept->at), kept->len);
+}
+
+/* Moves the rows that wait into the grid. */
+static void fill_grid(struct table *t, int *decimals)
+{
+    for (size_t i = 0; i < t->column_count; i++) {
+        decimals[i] = column_decimals(t, i);
+        t->align[i] = t->number[i] ? ALIGN_RIGHT : ALIGN_LEFT;
+    }
+    for (size_t i = 0; i < t->kept_count; i++) {
+        const struct kept *kept = &t->kept[i];
+        struct text real = { 0 };
+        if (kept->is_real)
+            add_plain_real(&real, kept->real, decimals[i % t->column_count]);
+        grid_add(&t->grid, kept->is_real ? text_bytes(text_string(&real)) : kept_bytes(t, kept));
+        t->grid.failed |= real.failed;
+        text_done(&real);
+    }
+    t->kept_count = 0;
+    text_clear(&t->kept_text);
+}
+
+/* Writes a line for each cell from `first` on. */
+static void put_one_per_line(struct table *t, size_t first)
 {
     size_t widest = 0;
     for (size_t i = 0; i < t->column_count; i++) {
         size_t width = text_width(text_bytes(t->names[i]));
         widest = width > widest ? width : widest;
     }
-    for (size_t i = 0; i < t->grid.cell_count; i++) {
+    for (size_t i = first; i < t->grid.cell_count; i++) {
         const char *name = t->names[i % t->column_count];
-        if (i % t->column_count == 0)
-            text_add(&t->line, t->begun ? "\n" : "");
-        t->begun = true;
+        bool between = i % t->column_count == 0 && (t->begun || i > first);
+        text_add(&t->line, between ? "\n" : "");
         text_add(&t->line, name);
         text_add_repeated(&t->line, " ", widest - text_width(text_bytes(name)) + 2);
         text_add_bytes(&t->line, grid_text(&t->grid, &t->grid.cells[i]));
@@ -512,27 +573,29 @@ static void put_one_per_line(struct table *t)
     }
 }
 
-/* Writes the rows that wait; the first of them is the header when nothing was written before. */
-static void flush_grid(struct table *t)
+/* Writes the rows that wait, below a header when they are the first. */
+static void flush_kept(struct table *t)
 {
+    int *decimals = calloc(t->column_count, sizeof *decimals);
+    t->failed |= decimals == NULL;
+    if (t->failed) {
+        free(decimals);
+        return;
+    }
+    size_t header = t->begun ? 0 : t->column_count;
+    for (size_t i = 0; i < header; i++)
+        grid_add_string(&t->grid, t->names[i]);
+    fill_grid(t, decimals);
+    free(decimals);
     t->failed |= t->grid.failed;
     if (t->failed)
         return;
-    for (size_t i = 0; i < t->column_count; i++)
-        t->align[i] = t->number[i] ? ALIGN_RIGHT : ALIGN_LEFT;
     if (!t->one_per_line) {
         grid_measure(&t->grid, t->widths);
-        bool fits = grid_fit(&t->grid, t->style.width, t->widths);
-        if (!fits && !t->begun) {
-            t->one_per_line = true;
-            /* The names stand before each value now. */
-            memmove(t->grid.cells, t->grid.cells + t->column_count,
-                    (t->grid.cell_count - t->column_count) * sizeof *t->grid.cells);
-            t->grid.cell_count -= t->column_count;
-        }
+        t->one_per_line = !grid_fit(&t->grid, t->style.width, t->widths) && !t->begun;
     }
     if (t->one_per_line)
-        put_one_per_line(t);
+        put_one_per_line(t, header);
     else
         grid_put(&t->grid, t->widths, &t->line);
     t->begun = true;
@@ -550,6 +613,8 @@ static void table_free(struct table *t)
     free(t->align);
     free(t->number);
     free(t->widths);
+    free(t->kept);
+    text_done(&t->kept_text);
     grid_done(&t->grid);
     text_done(&t->line);
     free(t);
@@ -583,6 +648,10 @@ struct table *table_open(FILE *out, struct table_style style, const char *const 
     t->number = calloc(column_count, sizeof *t->number);
     t->widths = calloc(column_count, sizeof *t->widths);
     bool whole = t->names && t->align && t->number && t->widths;
+    if (style.format == TABLE_ALIGNED) {
+        t->kept = calloc(TABLE_ROWS_MEASURED * column_count, sizeof *t->kept);
+        whole = whole && t->kept;
+    }
     for (size_t i = 0; whole && i < column_count; i++) {
         t->names[i] = safe_name(names[i], &style);
         whole = t->names[i] != NULL;
@@ -593,10 +662,6 @@ struct table *table_open(FILE *out, struct table_style style, const char *const 
         return NULL;
     }
     t->grid = grid_of(column_count, t->align, style.utf8);
-    if (style.format == TABLE_ALIGNED) {
-        for (size_t i = 0; i < column_count; i++)
-            grid_add_string(&t->grid, t->names[i]);
-    }
     return t;
 }
 
@@ -634,9 +699,9 @@ static enum status table_status(const struct table *t)
 enum status table_add(struct table *t, const struct cell *cells)
 {
     if (t->style.format == TABLE_ALIGNED) {
-        wait_in_grid(t, cells);
-        if (t->grid.cell_count >= TABLE_ROWS_MEASURED * t->column_count)
-            flush_grid(t);
+        keep_row(t, cells);
+        if (t->kept_count == TABLE_ROWS_MEASURED * t->column_count)
+            flush_kept(t);
         return table_status(t);
     }
     bool first = !t->begun;
@@ -669,7 +734,7 @@ enum status table_close(struct table *t)
     if (!t)
         return STATUS_NO_MEMORY;
     if (t->style.format == TABLE_ALIGNED) {
-        flush_grid(t);
+        flush_kept(t);
     } else {
         bool empty = !t->begun;
         if (empty)

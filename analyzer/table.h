@@ -12,7 +12,11 @@
 
 /* ---- a grid: what reports draw with ---- */
 
-enum align { ALIGN_LEFT, ALIGN_RIGHT };
+enum align {
+    ALIGN_LEFT,  /* may be cut where the row is too wide */
+    ALIGN_RIGHT, /* never cut, as are numbers */
+    ALIGN_FIXED, /* left, and never cut */
+};
 
 struct grid_cell {
     size_t at, len;  /* in grid.content */
@@ -24,7 +28,7 @@ struct grid_cell {
 struct grid {
     size_t column_count;
     const enum align *align; /* one per column; the caller's, lives as long as the grid */
-    const char *gap;         /* between columns */
+    size_t gap;              /* spaces between columns */
     bool utf8;
     struct text content;
     struct grid_cell *cells;
@@ -48,10 +52,10 @@ void grid_end_row(struct grid *g);
 
 /*
  * Writes all rows, one a line, without spaces at the ends of lines. Where they are wider than
- * `width` (0: no limit), left-aligned columns are cut, the widest first, and marked. False when
- * even that does not suffice: nothing was written then.
+ * `width` (0: no limit), the gap becomes one space and left-aligned columns are cut, the widest
+ * first, and marked. False when even that does not suffice: nothing was written then.
  */
-bool grid_write(const struct grid *g, size_t width, struct text *out);
+bool grid_write(struct grid *g, size_t width, struct text *out);
 
 /* ---- result sets ---- */
 
@@ -82,10 +86,13 @@ enum table_format {
 /* Reads "table", "csv", "json", "ndjson", "markdown". */
 bool table_format_of(const char *name, enum table_format *ret_format);
 
+/* Columns of pages that do not go to a terminal. */
+enum { PAGE_WIDTH = 100 };
+
 /* How a command writes its results. */
 struct table_style {
     enum table_format format;
-    size_t width; /* columns of the terminal; 0: never cut */
+    size_t width; /* columns of the terminal; 0: there is none, nothing is cut */
     bool utf8;    /* the reader's terminal shows UTF-8 */
 };
 
@@ -109,8 +116,5 @@ MUST_USE enum status table_add(struct table *t, const struct cell *cells);
  * and means that table_open() had no memory.
  */
 MUST_USE enum status table_close(struct table *t);
-
-/* Columns of the terminal behind out; 100 where it is none. */
-size_t table_terminal_width(FILE *out);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text.h"
 
-#include <langinfo.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -322,9 +321,4 @@ void text_add_wrapped(struct text *t, const char *heading, struct bytes words, s
         text_add_bytes(t, line);
         text_add(t, "\n");
     }
-}
-
-bool text_locale_is_utf8(void)
-{
-    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }

@@ -80,7 +80,4 @@ struct bytes text_take_line(struct bytes *rest, size_t columns);
  */
 void text_add_wrapped(struct text *t, const char *heading, struct bytes words, size_t width);
 
-/* Whether the locale that setlocale() chose for LC_CTYPE is UTF-8. */
-bool text_locale_is_utf8(void);
-
 #endif

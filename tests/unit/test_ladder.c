@@ -208,7 +208,8 @@ Test(ladder, every_line_fits_at_every_width)
     for (size_t width = 0; width < 220; width++) {
         for (int utf8 = 0; utf8 < 2; utf8++) {
             char *text = drawn_early((struct ladder_style){ .width = width, .utf8 = utf8 });
-            size_t shown = width < LADDER_WIDTH_MIN   ? LADDER_WIDTH_MIN
+            size_t shown = width == 0                 ? LADDER_WIDTH_MAX
+                           : width < LADDER_WIDTH_MIN ? LADDER_WIDTH_MIN
                            : width > LADDER_WIDTH_MAX ? LADDER_WIDTH_MAX
                                                       : width;
             expect_fits(text, shown);

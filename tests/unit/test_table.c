@@ -56,10 +56,10 @@ Test(table, numbers_stand_right_and_text_left)
                             cell_integer(1),
                             cell_null() };
     expect_written((struct table_style){ .width = 100, .utf8 = true }, NAMES, 3, cells, 3,
-                   "region     flows        ms\n"
-                   "São Paulo      7    12.500\n"
-                   "eu         12345  1000.000\n"
-                   "-              1         -\n");
+                   "region     flows      ms\n"
+                   "São Paulo      7    12.5\n"
+                   "eu         12345  1000.0\n"
+                   "-              1       -\n");
 }
 
 Test(table, wide_names_are_cut_to_the_width)
@@ -67,14 +67,14 @@ Test(table, wide_names_are_cut_to_the_width)
     struct cell cells[] = { cell_text("a-very-long-name.example.com"), cell_integer(7),
                             cell_real(1) };
     expect_written((struct table_style){ .width = 30, .utf8 = true }, NAMES, 3, cells, 1,
-                   "region            flows     ms\n"
-                   "a-very-long-nam…      7  1.000\n");
+                   "region               flows  ms\n"
+                   "a-very-long-name.ex…     7 1.0\n");
     expect_written((struct table_style){ .width = 30 }, NAMES, 3, cells, 1,
-                   "region            flows     ms\n"
-                   "a-very-long-nam~      7  1.000\n");
+                   "region               flows  ms\n"
+                   "a-very-long-name.ex~     7 1.0\n");
     expect_written((struct table_style){ .width = 0 }, NAMES, 3, cells, 1,
-                   "region                        flows     ms\n"
-                   "a-very-long-name.example.com      7  1.000\n");
+                   "region                        flows   ms\n"
+                   "a-very-long-name.example.com      7  1.0\n");
 }
 
 Test(table, every_line_fits_or_each_cell_has_its_own)
@@ -89,7 +89,7 @@ Test(table, every_line_fits_or_each_cell_has_its_own)
         bool one_per_line = strncmp(text, "region", 6) == 0 && strstr(text, "\nflows") != NULL;
         for (char *line = strtok(text, "\n"); line && !one_per_line; line = strtok(NULL, "\n"))
             cr_expect(text_width(text_bytes(line)) <= width, "%zu: %s", width, line);
-        cr_expect(!one_per_line || width < 8 + 8 + 6 + 4, "%zu", width);
+        cr_expect(!one_per_line || width < 8 + 8 + 6 + 2, "%zu", width);
         free(text);
     }
 }
@@ -102,7 +102,7 @@ Test(table, rows_that_are_too_wide_become_a_line_for_each_cell)
     expect_written((struct table_style){ .width = 20 }, NAMES, 3, cells, 2,
                    "region  eu\n"
                    "flows   1234567890123456789\n"
-                   "ms      1.000\n"
+                   "ms      1.0\n"
                    "\n"
                    "region  sea\n"
                    "flows   2\n"

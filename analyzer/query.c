@@ -182,7 +182,6 @@ static enum status connect_or_restore(struct database *d)
 static enum status protect(struct database *d)
 {
     sqlite3_db_config(d->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(d->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_limit(d->db, SQLITE_LIMIT_ATTACHED, 0);
     char settings[64];
     (void)snprintf(settings, sizeof settings, "PRAGMA cache_size = -%d", CACHE_KIB);

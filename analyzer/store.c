@@ -279,7 +279,6 @@ static enum status configure(struct store *s)
                    "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL",
                    PAGE_SIZE, CACHE_KIB, ANALYSIS_ROWS);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 0);
     return execute(s, settings);
 }

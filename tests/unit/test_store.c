@@ -553,17 +553,17 @@ static void expect_all_or_nothing(enum fault fault, int step)
 Test(store, killed_at_any_write_leaves_all_or_nothing, .timeout = 120)
 {
     make_file(20);
-    expect_all_or_nothing(FAULT_KILL, 1);
+    expect_all_or_nothing(FAULT_KILL, 3);
 }
 
 Test(store, full_at_any_write_leaves_the_old_content, .timeout = 120)
 {
     make_file(20);
-    expect_all_or_nothing(FAULT_FULL, 4);
+    expect_all_or_nothing(FAULT_FULL, 5);
 }
 
 Test(store, failing_at_any_write_leaves_the_old_content, .timeout = 120)
 {
     make_file(20);
-    expect_all_or_nothing(FAULT_IO, 4);
+    expect_all_or_nothing(FAULT_IO, 5);
 }

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 
 /* What a live connection costs beside its flow, roughly: facts, records, allocator. */
-enum { CONNECTION_COST = 2048 };
+enum { CONNECTION_COST = 3072 };
 
 /* A late SYN finds its first one's time for so long (RFC 9293 3.8.1: back-off doubles). */
 #define PAST_HALF_OPEN_NS (130 * NS_PER_SECOND)
@@ -538,6 +538,7 @@ static enum status open_connection(struct analysis *a, struct flow *flow)
         return STATUS_NO_MEMORY;
     a->connections++;
     flow->connection = c;
+    flow_hurry(a->flows, flow);
     struct facts *f = &c->facts;
     f->end_ns = flow->last_ns;
     f->tunnel = flow->tunnel;

@@ -64,7 +64,7 @@ enum flow_ending {
 #define CLOSED_IDLE_NS (240 * NS_PER_SECOND)
 
 /* After so much silence a connection is packed away. */
-#define PARK_AFTER_NS (10 * NS_PER_SECOND)
+#define PARK_AFTER_NS (5 * NS_PER_SECOND)
 
 /* A closed flow's row waits for late packets for this long only; what comes until CLOSED_IDLE_NS
  * opens no new flow (past.h). */
@@ -104,7 +104,7 @@ int64_t flow_idle_limit(const struct flow *flow);
  */
 struct flow *flow_next_silent(struct flow_table *t, int64_t now_ns);
 
-/* Brings a flow's next look forward: its limit has become shorter. */
+/* Brings a flow's next look forward: it needs attention sooner than was known. */
 void flow_hurry(struct flow_table *t, struct flow *flow);
 
 /* Any flow, the one nearest to its deadline first; NULL when the table is empty. */

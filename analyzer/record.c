@@ -53,7 +53,12 @@ void record_reader_lose(struct record_reader *r, int64_t offset)
 static struct record_event lose(struct record_reader *r, enum record_event_kind kind)
 {
     struct record_event e = { .kind = kind, .first = r->first };
-    record_reader_lose(r, r->first.offset);
+    record_reader_lose(r, e.first.offset);
+    if (!e.first.is_hole) {
+        r->lost_at_ns = e.first.at_ns;
+        r->lost_packet_no = e.first.packet_no;
+        r->lost_ack = e.first.ack;
+    }
     return e;
 }
 
@@ -119,14 +124,16 @@ static struct record_event find_again(struct record_reader *r, struct run *run)
         run_skip(run, run->len);
         return (struct record_event){ .kind = EVENT_MORE };
     }
-    int64_t lost_offset = r->lost_offset;
-    bool lost_to_snaplen = r->lost_to_snaplen;
+    struct record_reader lost = *r;
     *r = (struct record_reader){ .state = RECORD_IN_HEADER, .unsure = true };
     struct record_event e = take_header(r, run);
     assert(e.kind == EVENT_BEGINS);
-    e.lost_offset = lost_offset;
-    e.lost_len = e.first.offset - lost_offset;
-    e.lost_to_snaplen = lost_to_snaplen;
+    e.lost_offset = lost.lost_offset;
+    e.lost_len = e.first.offset - lost.lost_offset;
+    e.lost_at_ns = lost.lost_at_ns;
+    e.lost_packet_no = lost.lost_packet_no;
+    e.lost_ack = lost.lost_ack;
+    e.lost_to_snaplen = lost.lost_to_snaplen;
     return e;
 }
 

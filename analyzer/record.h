@@ -34,6 +34,9 @@ struct record_event {
     bool unsure;           /* found again behind lost boundaries */
     bool lost_to_snaplen;  /* ... which the snaplen, not missing segments, swallowed */
     int64_t lost_offset;   /* where the unknown bytes began ... */
+    int64_t lost_at_ns;    /* ... in which segment, 0 where a hole swallowed that as well ... */
+    uint64_t lost_packet_no;
+    int32_t lost_ack;
     int64_t lost_len;      /* ... and how many there were; 0 = none */
 };
 
@@ -46,7 +49,10 @@ struct record_reader {
     bool unsure;
     bool lost_to_snaplen;
     uint32_t body_left;
-    int64_t lost_offset;
+    int64_t lost_offset;   /* valid in RECORD_LOST, as in struct record_event */
+    int64_t lost_at_ns;
+    uint64_t lost_packet_no;
+    int32_t lost_ack;
     struct run first;      /* without its bytes */
 };
 

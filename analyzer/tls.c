@@ -319,16 +319,17 @@ static enum status note_lost(struct tls *t, struct facts *f, enum side side,
 {
     if (e->lost_len <= 0)
         return STATUS_OK;
+    bool begin_is_known = e->lost_at_ns != 0;
     struct record lost = {
         .type = e->lost_to_snaplen ? RECORD_CUT : RECORD_HOLE,
         .side = (uint8_t)side,
         .offset = clamp_offset(e->lost_offset),
         .len = e->lost_len > UINT32_MAX ? UINT32_MAX : (uint32_t)e->lost_len,
-        .at_ns = e->first.at_ns,
+        .at_ns = begin_is_known ? e->lost_at_ns : e->first.at_ns,
         .last_at_ns = e->first.at_ns,
-        .packet_no = e->first.packet_no,
+        .packet_no = begin_is_known ? e->lost_packet_no : e->first.packet_no,
         .last_packet_no = e->first.packet_no,
-        .ack = ACK_UNKNOWN,
+        .ack = begin_is_known ? e->lost_ack : ACK_UNKNOWN,
         .first_message = NO_MESSAGE,
     };
     uint16_t index;
@@ -694,7 +695,7 @@ static bool is_at_rest(const struct tls_side *s)
 
 bool tls_pack(const struct tls *t, struct buffer *out)
 {
-    enum { FIELDS_MAX = 12 };
+    enum { FIELDS_MAX = 15 };
     if (t->plaintext != NULL || !is_at_rest(&t->side[CLIENT]) || !is_at_rest(&t->side[SERVER]) ||
         !buffer_reserve(out, 2 * FIELDS_MAX * VARINT_MAX))
         return false;
@@ -712,6 +713,9 @@ bool tls_pack(const struct tls *t, struct buffer *out)
         put_varint(out, s->records.unsure);
         put_varint(out, s->records.lost_to_snaplen);
         put_varint(out, (uint64_t)s->records.lost_offset);
+        put_varint(out, (uint64_t)s->records.lost_at_ns);
+        put_varint(out, s->records.lost_packet_no);
+        put_varint(out, (uint32_t)s->records.lost_ack);
     }
     return true;
 }
@@ -733,6 +737,9 @@ bool tls_unpack(struct reader *r, struct tls *ret_tls)
         s->records.unsure = get_varint(r) != 0;
         s->records.lost_to_snaplen = get_varint(r) != 0;
         s->records.lost_offset = (int64_t)get_varint(r);
+        s->records.lost_at_ns = (int64_t)get_varint(r);
+        s->records.lost_packet_no = get_varint(r);
+        s->records.lost_ack = (int32_t)get_varint(r);
     }
     return !r->short_read;
 }

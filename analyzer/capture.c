@@ -5,12 +5,14 @@
  *   source.c: bytes of a file -> [ reader of one format ] -> struct frame -> filter -> caller
  *
  * What is common to all formats (numbers, filter, sums, damage, the rest of the file) is done here;
- * a reader of a format gives the next frame or the reason why there is none. libpcap reads from
- * stdio, so it gets a stream whose read function asks the source; its records are found by it
- * alone, and the stream's position tells where in the file it stopped.
+ * a reader of a format gives the next frame or the reason why there is none. For pcapng that is
+ * pcapng.c, for classic pcap it is libpcap. libpcap reads from stdio, so it gets a stream whose
+ * read function asks the source; its records are found by it alone, and the stream's position
+ * tells where in the file it stopped.
  */
 #include "capture.h"
 
+#include "pcapng.h"
 #include "source.h"
 
 #include <pcap.h>
@@ -34,9 +36,9 @@ struct filter {
 
 struct capture {
     struct source *source;
+    struct pcapng *pcapng; /* one of the two reads the file */
     pcap_t *pcap;
-    uint8_t *stream_buffer;
-    bool is_classic;          /* pcap, whose seconds are 32 bits wide */
+    uint8_t *stream_buffer;   /* of libpcap's stream */
     uint64_t number;          /* of the last frame read */
     uint64_t record_position; /* of the record that is read next, or could not be */
     struct filter filters[FILTERS_MAX];
@@ -114,15 +116,13 @@ static enum status open_by_libpcap(struct capture *c)
 }
 
 /*
- * libpcap's time, that of a classic file with its seconds as what they are on disk: unsigned, good
- * until 2106 (libpcap 1.10 takes them as signed). A fraction beyond the second is no time either.
+ * libpcap's time, with the seconds as what they are on disk: 32 bits, unsigned, good until 2106
+ * (libpcap 1.10 takes them as signed). A fraction beyond the second is no time.
  */
-static int64_t time_of(const struct capture *c, const struct timeval *ts)
+static int64_t time_of(const struct timeval *ts)
 {
-    int64_t second = c->is_classic ? (int64_t)(uint32_t)ts->tv_sec : (int64_t)ts->tv_sec;
+    int64_t second = (int64_t)(uint32_t)ts->tv_sec;
     int64_t fraction = (int64_t)ts->tv_usec; /* nanoseconds, as we asked for */
-    if (second < 0 || second >= INT64_MAX / NS_PER_SECOND)
-        return FRAME_TIME_INVALID;
     if (fraction < 0 || fraction >= NS_PER_SECOND)
         return FRAME_TIME_INVALID;
     return second * NS_PER_SECOND + fraction;
@@ -140,12 +140,40 @@ static enum status next_by_libpcap(struct capture *c, struct frame *ret_frame)
 
     c->record_position = (uint64_t)ftello(pcap_file(c->pcap));
     *ret_frame = (struct frame){
-        .at_ns = time_of(c, &header->ts),
+        .at_ns = time_of(&header->ts),
         .link_type = c->info.link_type,
         .wire_len = header->len > header->caplen ? header->len : header->caplen,
         .data = { data, header->caplen },
     };
     return STATUS_OK;
+}
+
+/* ---- pcapng ---- */
+
+static enum status open_pcapng(struct capture *c)
+{
+    enum status status = pcapng_open(c->source, &c->pcapng);
+    if (status == STATUS_NO_MEMORY)
+        return status;
+    if (status == STATUS_IO)
+        return fail(c, status, "%s", source_error(c->source));
+    if (status != STATUS_OK)
+        return fail(c, status, "%s", pcapng_error(c->pcapng));
+    c->info.link_type = pcapng_link_type(c->pcapng);
+    return STATUS_OK;
+}
+
+static enum status next_of_pcapng(struct capture *c, struct frame *ret_frame)
+{
+    enum status status = pcapng_next(c->pcapng, ret_frame);
+    c->record_position = pcapng_position(c->pcapng);
+    c->info.snaplen = pcapng_snaplen(c->pcapng);
+    c->info.kernel_drops = pcapng_drops(c->pcapng);
+    if (status == STATUS_NO_MEMORY)
+        return fail(c, status, "out of memory");
+    if (status == STATUS_DAMAGED || status == STATUS_IO)
+        return fail_at_frame(c, pcapng_error(c->pcapng));
+    return status;
 }
 
 /* ---- filter ---- */
@@ -190,7 +218,8 @@ static struct filter *filter_for(struct capture *c, int link_type, char reason[P
 static enum status check_filter(struct capture *c)
 {
     char reason[PCAP_ERRBUF_SIZE];
-    if (c->filter_text == NULL || filter_for(c, c->info.link_type, reason) != NULL)
+    int link_type = c->info.link_type >= 0 ? c->info.link_type : DLT_EN10MB;
+    if (c->filter_text == NULL || filter_for(c, link_type, reason) != NULL)
         return STATUS_OK;
     char ethernet_reason[PCAP_ERRBUF_SIZE];
     bool is_wrong = filter_for(c, DLT_EN10MB, ethernet_reason) == NULL;
@@ -229,9 +258,9 @@ static enum status open_format(struct capture *c, const char *path)
     struct bytes magic = source_peek(c->source, sizeof PCAPNG);
     if (magic.len == 0 && source_error(c->source) == NULL)
         return fail(c, STATUS_REFUSED, "is empty");
-    c->is_classic = !bytes_equal(magic, (struct bytes){ PCAPNG, sizeof PCAPNG });
-    c->info.format = c->is_classic ? "pcap" : "pcapng";
-    status = open_by_libpcap(c);
+    bool is_pcapng = bytes_equal(magic, (struct bytes){ PCAPNG, sizeof PCAPNG });
+    c->info.format = is_pcapng ? "pcapng" : "pcap";
+    status = is_pcapng ? open_pcapng(c) : open_by_libpcap(c);
     return status == STATUS_OK ? check_filter(c) : status;
 }
 
@@ -240,6 +269,7 @@ enum status capture_open(const char *path, const char *filter, struct capture **
     struct capture *c = calloc(1, sizeof *c);
     if (c == NULL)
         return STATUS_NO_MEMORY;
+    c->info.kernel_drops = -1;
     c->path = strdup(path);
     c->filter_text = filter != NULL ? strdup(filter) : NULL;
     if (c->path == NULL || (filter != NULL && c->filter_text == NULL)) {
@@ -256,11 +286,21 @@ enum status capture_open(const char *path, const char *filter, struct capture **
     return status;
 }
 
+static void note_link_type(struct capture_info *info, int link_type)
+{
+    unsigned i = 0;
+    while (i < info->link_type_count && info->link_types[i] != link_type)
+        i++;
+    if (i == info->link_type_count && i < CAPTURE_LINK_TYPES_MAX)
+        info->link_types[info->link_type_count++] = link_type;
+}
+
 /* Sums of the frames that are given out. */
 static void add_to_info(struct capture_info *info, const struct frame *frame)
 {
     info->packets++;
     info->bytes += frame->data.len;
+    note_link_type(info, frame->link_type);
     if (frame->at_ns == FRAME_TIME_INVALID)
         return;
     if (info->first_at_ns == 0 || frame->at_ns < info->first_at_ns)
@@ -285,7 +325,8 @@ enum status capture_next(struct capture *c, struct frame *ret_frame)
         return c->ended;
     for (;;) {
         struct frame frame;
-        enum status status = next_by_libpcap(c, &frame);
+        enum status status =
+            c->pcapng != NULL ? next_of_pcapng(c, &frame) : next_by_libpcap(c, &frame);
         if (status != STATUS_OK)
             return end(c, status);
         frame.number = ++c->number;
@@ -306,6 +347,11 @@ struct capture_info capture_info(const struct capture *c)
     return c->info;
 }
 
+struct bytes capture_secrets(const struct capture *c)
+{
+    return c->pcapng != NULL ? pcapng_secrets(c->pcapng) : (struct bytes){ 0 };
+}
+
 const char *capture_error(const struct capture *c)
 {
     return c->error;
@@ -324,6 +370,7 @@ void capture_close(struct capture *c)
         pcap_freecode(&c->filters[i].program);
     if (c->pcap != NULL)
         pcap_close(c->pcap); /* closes its stream as well */
+    pcapng_close(c->pcapng);
     source_close(c->source);
     free(c->stream_buffer);
     free(c->filter_text);

@@ -13,16 +13,23 @@
 
 struct capture;
 
+/* Link types of one file that are remembered. */
+enum { CAPTURE_LINK_TYPES_MAX = 8 };
+
 /* What is known of a capture; all of it only after capture_next() gave something else than OK. */
 struct capture_info {
     const char *format;     /* "pcap", "pcapng"; static text */
-    int link_type;          /* DLT_ value of the first interface */
+    int link_type;          /* DLT_ value of the first interface; -1 when there is none */
     uint32_t snaplen;       /* largest declared */
     uint64_t packets;       /* frames given */
     uint64_t bytes;         /* captured bytes in them */
     int64_t first_at_ns;    /* least and largest valid time of them; 0 when there was none */
     int64_t last_at_ns;
     struct hash128 content; /* of the whole (decompressed) file */
+    int64_t kernel_drops;   /* packets the capturing system lost; -1 = the file does not say */
+    int link_types[CAPTURE_LINK_TYPES_MAX]; /* DLT_ values of the frames given, each once, in order
+                                               of appearance */
+    unsigned link_type_count;
 };
 
 /*
@@ -38,12 +45,18 @@ MUST_USE enum status capture_open(const char *path, const char *filter,
 /*
  * The next frame. STATUS_END at the end of the file; STATUS_DAMAGED when the rest cannot be read
  * (cut or broken file: what came before is good and capture_error() says where); STATUS_IO when
- * reading failed. Each of these is final: asked again, it says the same. Views in the frame live
- * until the next call.
+ * reading failed; STATUS_NO_MEMORY. Each of these is final: asked again, it says the same. Views in
+ * the frame live until the next call.
  */
 MUST_USE enum status capture_next(struct capture *c, struct frame *ret_frame);
 
 struct capture_info capture_info(const struct capture *c);
+
+/*
+ * TLS key log lines that the file itself held up to here (decryption secrets blocks of pcapng),
+ * empty without any; lives until the next call of capture_next().
+ */
+struct bytes capture_secrets(const struct capture *c);
 
 /* Text of the last failure, naming the file and, where known, the offset; lives as long as c. */
 const char *capture_error(const struct capture *c);

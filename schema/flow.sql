@@ -246,7 +246,7 @@ CREATE TABLE flow (
         OR handshake_basis = 'weak'),
         -- what the kind rests on; NULL when it is unknown [judge]
     handshake_reason TEXT,
-        -- the observation that decided the kind [judge]
+        -- the observation that decided the kind; NULL without TLS [judge]
     outcome TEXT NOT NULL CHECK (
         outcome = 'completed' OR outcome = 'failed' OR outcome = 'abandoned'
         OR outcome = 'unused' OR outcome = 'unseen'),

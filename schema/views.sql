@@ -56,7 +56,7 @@ CREATE VIEW record AS
 -- RFC 8446 5.1; type_name 'hole' and 'cut' are bytes never captured. ack is the stream offset of
 -- the other side that its segment acknowledged, offset its own; NULL ack: not known.
 SELECT
-    flow.flow_id,
+    flow_facts.flow_id,
     r.key AS record_no,
     CASE json_extract(r.value, '$[0]') WHEN 0 THEN 'client' ELSE 'server' END AS side,
     json_extract(r.value, '$[1]') AS type,
@@ -78,7 +78,6 @@ SELECT
         WHEN 22 THEN 'handshake' WHEN 23 THEN 'application_data' WHEN 24 THEN 'heartbeat'
     END AS type_name
 FROM flow_facts
-JOIN flow USING (flow_id)
 JOIN json_each(flow_facts.facts, '$.records') AS r;
 
 CREATE VIEW region_latency AS

@@ -120,9 +120,9 @@ static enum status insert(struct stream *s, const struct piece *p, int64_t offse
         if (*link == NULL || (*link)->offset >= end)
             break;
         int64_t covered_until = (*link)->offset + (*link)->len;
-        arrival->old_offset = arrival->old_len == 0 ? (*link)->offset : arrival->old_offset;
         int64_t overlap_end = covered_until < end ? covered_until : end;
         int64_t overlap_from = (*link)->offset > from ? (*link)->offset : from;
+        arrival->old_offset = arrival->old_len == 0 ? overlap_from : arrival->old_offset;
         arrival->old_len += (uint32_t)(overlap_end - overlap_from);
         from = covered_until;
     }

@@ -67,21 +67,31 @@ static void set_clear_roles(const struct facts *f, struct verdict *v)
         v->role[i] = (uint8_t)clear_role(&f->records[i]);
 }
 
-/*
- * Whether the ServerHello's version can be believed: one that was cut before supported_versions
- * reads as TLS 1.2. What follows tells: up to 1.2 the Certificate is clear or Finished is a
- * handshake record, in 1.3 nothing but application_data comes behind ChangeCipherSpec.
- */
-static bool version_is_sure(const struct trial *t)
+/* Type of the first record behind a side's hello that is neither ChangeCipherSpec nor a gap. */
+static enum record_type type_behind_hello(const struct series *s, int64_t hello_end)
 {
-    const struct facts *f = t->f;
-    if (f->server_hello_complete || version_is_13(f->version) || f->version < TLS_1_2)
-        return true;
-    if (f->client_hello_complete && f->client_version <= TLS_1_2)
-        return true;
-    uint32_t only_clear_before_13 = 1U << HANDSHAKE_CERTIFICATE | 1U << HANDSHAKE_SERVER_HELLO_DONE;
-    return f->messages[SERVER] & only_clear_before_13 ||
-           f->messages[CLIENT] & 1U << HANDSHAKE_CLIENT_KEY_EXCHANGE;
+    for (int place = series_from_offset(s, hello_end); place < s->count; place++) {
+        const struct record *r = series_at(s, place);
+        if (r->type != RECORD_CHANGE_CIPHER_SPEC && !record_is_gap(r) &&
+            r->first_message != HANDSHAKE_CLIENT_HELLO)
+            return (enum record_type)r->type;
+    }
+    return RECORD_HOLE;
+}
+
+/*
+ * A ServerHello that was cut before supported_versions reads as TLS 1.2. What follows tells: up to
+ * 1.2 the client's next record is a handshake record, in 1.3 application_data.
+ */
+static bool is_tls13(const struct facts *f, const struct series *client)
+{
+    if (!f->server_hello_seen)
+        return false;
+    bool is_sure = f->server_hello_complete || version_is_13(f->version) || f->version < TLS_1_2 ||
+                   (f->client_hello_complete && f->client_version <= TLS_1_2);
+    if (is_sure)
+        return version_is_13(f->version);
+    return type_behind_hello(client, f->client_hello_end) == RECORD_APPLICATION_DATA;
 }
 
 static void set_kind(struct verdict *v, enum kind kind, enum basis basis, const char *reason)
@@ -145,8 +155,6 @@ static void judge_hello(struct trial *t, struct verdict *v)
     judge_offer(f, v);
     if (!f->server_hello_seen)
         judge_client_alone(t, v);
-    else if (!version_is_sure(t))
-        set_kind(v, KIND_UNKNOWN, BASIS_NONE, "server_hello_cut");
     else if (t->is_tls13)
         judge_tls13(t, v);
     else if (f->version == SSL_2_0)
@@ -174,7 +182,7 @@ static struct trial trial_of(const struct facts *f, const struct profile *profil
     struct trial t = { .f = f, .profile = profile, .request = NOWHERE };
     t.client = series_of(f, CLIENT);
     t.server = series_of(f, SERVER);
-    t.is_tls13 = f->server_hello_seen && version_is_13(f->version);
+    t.is_tls13 = is_tls13(f, &t.client);
     t.overhead = overhead_tls12(f->cipher_suite);
     if (t.is_tls13) {
         t.h = tls13_of(f);

@@ -59,7 +59,13 @@ static bool is_sent_again(const struct trial *t)
     const struct tls13 *h = &t->h;
     if (h->client_data == NOWHERE || h->early_first == NOWHERE)
         return false;
-    return series_at(&t->client, h->client_data)->len == series_at(&t->client, h->early_first)->len;
+    enum { HEADER_LEN = 5, CHANGE_CIPHER_SPEC_RECORD_LEN = 6 };
+    const struct record *early = series_at(&t->client, h->early_first);
+    uint32_t len = series_at(&t->client, h->client_data)->len;
+    if (!record_is_gap(early))
+        return early->len == len;
+    return early->len == len + HEADER_LEN ||
+           early->len == len + HEADER_LEN + CHANGE_CIPHER_SPEC_RECORD_LEN;
 }
 
 /* Rule 7: data behind the server's Finished that cannot know the client's, and is no ticket. */
@@ -146,17 +152,35 @@ static void judge_without_finished(const struct trial *t, struct verdict *v)
         set_early(v, EARLY_UNKNOWN, BASIS_NONE, "no_client_finished");
 }
 
+/*
+ * Whether EndOfEarlyData may stand unseen before Finished: it would share its segment, so not when
+ * the client's second flight begins a segment.
+ */
+static bool is_hidden_before_finished(const struct trial *t)
+{
+    const struct tls13 *h = &t->h;
+    int place = h->client_flight;
+    if (place > 0 && series_at(&t->client, place - 1)->type == RECORD_CHANGE_CIPHER_SPEC)
+        place--;
+    return (series_at(&t->client, place)->flags & RECORD_STARTS_SEGMENT) == 0;
+}
+
 /* A ClientHello that was cut may have offered early data: what the client sent tells. */
 static void judge_cut_hello(const struct trial *t, struct verdict *v)
 {
     const struct tls13 *h = &t->h;
-    if (h->end_of_early_data != NOWHERE && t->f->psk_selected)
-        set_early(v, EARLY_ACCEPTED, h->end_of_early_data_close ? BASIS_STRONG : BASIS_WEAK,
+    const char *refusal = clear_refusal(t->f);
+    bool was_sent = h->early_first != NOWHERE;
+    if (was_sent && refusal != NULL)
+        set_early(v, EARLY_REJECTED, BASIS_STRONG, refusal);
+    else if (h->end_of_early_data != NOWHERE && refusal == NULL)
+        set_early(v, EARLY_ACCEPTED,
+                  h->end_of_early_data_close && was_sent ? BASIS_STRONG : BASIS_WEAK,
                   "end_of_early_data");
-    else if (h->early_first != NOWHERE && h->client_finished != NOWHERE && !h->client_broken)
+    else if (was_sent && h->client_finished != NOWHERE && !is_hidden_before_finished(t))
         set_early(v, EARLY_REJECTED, BASIS_WEAK, "no_end_of_early_data");
-    else if (h->early_first == NOWHERE && h->client_finished != NOWHERE && h->finished_by_length &&
-             !h->client_broken)
+    else if (!was_sent && h->client_finished != NOWHERE && h->finished_by_length &&
+             !is_hidden_before_finished(t))
         set_early(v, EARLY_NOT_OFFERED, BASIS_WEAK, "none_sent");
     else
         set_early(v, EARLY_UNKNOWN, BASIS_NONE, "client_hello_cut");
@@ -209,7 +233,11 @@ static void judge_resumption(const struct trial *t, struct verdict *v)
         set_kind(v, KIND_RESUMED, BASIS_WEAK, "psk_selected_no_client_hello");
         return;
     case EARLY_UNKNOWN:
-        set_kind(v, KIND_UNKNOWN, BASIS_NONE, "early_data_unknown");
+        /* Whether it was offered or not: behind a HelloRetryRequest it is not accepted. */
+        if (t->f->hello_retry)
+            set_kind(v, KIND_RESUMED, BASIS_PROTOCOL, "psk_selected");
+        else
+            set_kind(v, KIND_UNKNOWN, BASIS_NONE, "early_data_unknown");
         return;
     }
 }
@@ -217,7 +245,7 @@ static void judge_resumption(const struct trial *t, struct verdict *v)
 static void judge_kind(const struct trial *t, struct verdict *v)
 {
     const struct facts *f = t->f;
-    if (f->psk_selected)
+    if (f->psk_selected || v->early_data == EARLY_ACCEPTED)
         judge_resumption(t, v);
     else if (f->server_hello_complete)
         set_kind(v, KIND_FULL, BASIS_PROTOCOL, "no_psk_selected");

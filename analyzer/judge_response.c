@@ -69,6 +69,8 @@ static int http2_by_extensions(const struct trial *t, bool early_accepted)
 static int http2_by_client(const struct trial *t, int first)
 {
     const struct record *preface = series_at(&t->client, first);
+    if (record_is_gap(preface))
+        return 0;
     int next = next_data(&t->client, first + 1);
     int signs = 0;
     if (http2_is_preface(preface->len, t->overhead)) {
@@ -122,7 +124,8 @@ static bool is_early(const struct trial *t, int place)
 /* HTTP/2: behind the preface, the first record that is more than frames without HEADERS. */
 static int http2_request(const struct trial *t, int first)
 {
-    if (!http2_is_preface(series_at(&t->client, first)->len, t->overhead))
+    const struct record *preface = series_at(&t->client, first);
+    if (record_is_gap(preface) || !http2_is_preface(preface->len, t->overhead))
         return first;
     for (int place = first + 1; (place = next_data(&t->client, place)) != -1; place++) {
         uint32_t len = series_at(&t->client, place)->len;
@@ -148,7 +151,7 @@ static void find_request(struct trial *t, struct verdict *v)
     t->request = t->http2 == TRI_YES ? http2_request(t, first) : first;
     if (t->request == NOWHERE)
         return;
-    t->request_end = record_end(series_at(&t->client, t->request));
+    t->request_end = record_certain_end(series_at(&t->client, t->request));
     v->request = trial_index(&t->client, t->request);
     for (int place = t->request + 1; place < t->client.count; place++)
         if (v->role[t->client.index[place]] == ROLE_UNKNOWN)
@@ -176,11 +179,14 @@ static const struct record *candidate_at(const struct search *s, int i)
 }
 
 /*
- * Whether a record of the server cannot answer: it acknowledges less than the request or, without
- * an acknowledgment, passed the capture point before the request did.
+ * Whether a record of the server cannot answer: it acknowledges less than the request, or the
+ * request acknowledges it, or, without acknowledgments, it passed the capture point first.
  */
 static bool is_before_request(const struct trial *t, const struct record *r)
 {
+    const struct record *request = series_at(&t->client, t->request);
+    if (request->ack != ACK_UNKNOWN && record_end(r) <= request->ack)
+        return true;
     switch (record_sent(r, t->request_end)) {
     case SENT_BEFORE:
         return true;
@@ -189,7 +195,7 @@ static bool is_before_request(const struct trial *t, const struct record *r)
     case SENT_UNKNOWN:
         break;
     }
-    return r->at_ns < series_at(&t->client, t->request)->at_ns;
+    return r->at_ns < request->at_ns;
 }
 
 static int first_place_behind_handshake(const struct trial *t, const struct verdict *v)
@@ -207,10 +213,16 @@ static bool is_final_alert(const struct trial *t, int place)
     return t->is_tls13 && tls13_is_final_alert(&t->h, SERVER, place);
 }
 
+/* Whether the ticket that this server took is known by its length: what it issues is like it. */
+static bool knows_identity(const struct trial *t)
+{
+    return t->f->psk_offered && t->f->psk_identity_len >= TICKET_LEN_MIN;
+}
+
 static bool ticket_fits_identity(const struct trial *t, uint32_t len, enum ticket_fit at_least)
 {
     const struct facts *f = t->f;
-    if (!f->psk_offered)
+    if (!knows_identity(t))
         return false;
     if (t->h.server_block != 0)
         return ticket_fits_padded(len, t->overhead, f->psk_identity_len, t->h.server_block);
@@ -316,13 +328,18 @@ static bool is_ticket_sized(const struct search *s, const struct verdict *v, uin
            (len <= USUAL_MAX || v->client_certificate == TRI_YES);
 }
 
+static bool took_known_ticket(const struct trial *t)
+{
+    return t->f->psk_selected && knows_identity(t);
+}
+
 /*
  * Several equal records right behind Finished are tickets: OpenSSL and GnuTLS send two in full
  * handshakes, Erlang three. In a resumed one the ticket that was offered tells better.
  */
 static bool begins_ticket_run(const struct search *s, const struct verdict *v, int i)
 {
-    if (s->ticket_len != 0 || s->t->f->psk_selected || is_last_chance(s, i))
+    if (s->ticket_len != 0 || took_known_ticket(s->t) || is_last_chance(s, i))
         return false;
     const struct record *a = candidate_at(s, i), *b = candidate_at(s, i + 1);
     uint32_t b_len = b->type == RECORD_CUT && b->len > 5 ? b->len - 5 : b->len;
@@ -349,7 +366,7 @@ static bool is_lone_ticket(const struct search *s, const struct verdict *v, int 
 {
     const struct trial *t = s->t;
     const struct record *r = candidate_at(s, i);
-    return s->ticket_len == 0 && !t->f->psk_selected && is_ticket_sized(s, v, r->len) &&
+    return s->ticket_len == 0 && !took_known_ticket(t) && is_ticket_sized(s, v, r->len) &&
            !is_last_chance(s, i) && is_prompt(t, r);
 }
 
@@ -404,7 +421,7 @@ static bool tickets_are_known(const struct search *s, uint32_t len)
         return true;
     if (s->tickets > 0 || s->ticket_before || profile_knows_tickets(t->profile))
         return true;
-    return t->f->psk_selected;
+    return knows_identity(t);
 }
 
 static void set_response(const struct search *s, struct verdict *v, int i, enum basis basis,
@@ -448,19 +465,31 @@ static const char *response_reason(const struct search *s, enum basis basis, boo
     return s->tickets > 0 ? "behind_tickets" : "first_behind_request";
 }
 
+/* A cut exactly as long as the ticket before it, behind it in one segment. */
+static bool is_ticket_gap(const struct search *s, const struct record *r)
+{
+    enum { HEADER_LEN = 5 };
+    return r->type == RECORD_CUT && s->ticket_len != 0 && r->len == s->ticket_len + HEADER_LEN;
+}
+
 /* The walk over the candidates. */
 static void choose(struct search *s, struct verdict *v)
 {
     const struct trial *t = s->t;
-    enum basis basis = t->is_tls13 ? BASIS_STRONG : BASIS_PROTOCOL;
+    /* Up to TLS 1.2 tickets are clear: what answers first is certain, unless it may be unasked. */
+    bool is_certain = !t->is_tls13 && t->http2 == TRI_NO && v->first_server_data_ns == 0;
+    enum basis basis = is_certain ? BASIS_PROTOCOL : BASIS_STRONG;
     bool behind_gap = false;
-    if (t->is_tls13 && t->h.server_padding == PADDING_BLOCK)
+    bool is_cut = !t->f->server_hello_complete || record_is_gap(series_at(&t->client, t->request));
+    if (t->is_tls13 && (t->h.server_padding == PADDING_BLOCK || is_cut))
         basis = BASIS_WEAK;
     for (int i = 0; i < s->count; i++) {
         const struct record *r = candidate_at(s, i);
         int place = s->candidate[i];
         switch (take(s, v, i, &basis)) {
         case TAKEN_GAP:
+            if (is_ticket_gap(s, r))
+                continue;
             basis = BASIS_WEAK;
             behind_gap = true;
             continue;

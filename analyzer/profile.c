@@ -201,7 +201,7 @@ static enum status find_or_add(struct profiles *p, const struct facts *f, bool i
 static int64_t first_question_end(const struct tls13 *h)
 {
     if (h->early_first != NOWHERE)
-        return record_end(series_at(&h->client, h->early_first));
+        return record_certain_end(series_at(&h->client, h->early_first));
     return h->client_data == NOWHERE ? 0 : record_end(series_at(&h->client, h->client_data));
 }
 

@@ -46,6 +46,11 @@ int64_t record_end(const struct record *r)
            (int64_t)r->skipped * RECORD_HEADER_LEN + r->skipped_len;
 }
 
+int64_t record_certain_end(const struct record *r)
+{
+    return record_is_gap(r) ? (int64_t)r->offset + 1 : record_end(r);
+}
+
 bool series_is_broken_between(const struct series *s, int first, int last)
 {
     for (int place = first; place <= last; place++) {

@@ -36,6 +36,9 @@ bool series_is_broken_between(const struct series *s, int first, int last);
 /* Stream offset behind a record, with those merged into it. */
 int64_t record_end(const struct record *r);
 
+/* The same, but only behind its first byte where its boundaries are not known. */
+int64_t record_certain_end(const struct record *r);
+
 /* Whether it stands for bytes without known record boundaries: a hole or a snaplen's cut. */
 static inline bool record_is_gap(const struct record *r)
 {

@@ -154,17 +154,26 @@ static bool is_sent_before_answer(const struct facts *f, const struct record *r,
     return sent == SENT_BEFORE || (sent == SENT_UNKNOWN && r->at_ns < answer_ns);
 }
 
+/* Bytes behind a snaplen that are more than the ChangeCipherSpec which may follow a hello. */
+static bool may_be_cut_data(const struct record *r)
+{
+    enum { CHANGE_CIPHER_SPEC_RECORD_LEN = 6 };
+    return r->type == RECORD_CUT && r->len > CHANGE_CIPHER_SPEC_RECORD_LEN;
+}
+
 static void find_early_data(struct tls13 *h, const struct facts *f)
 {
     int64_t answer_end = tls13_first_answer_end(f);
-    int place = series_from_offset(&h->client, f->client_hello_end);
-    while ((place = next_data(&h->client, place)) != NOWHERE) {
+    for (int place = series_from_offset(&h->client, f->client_hello_end); place < h->client.count;
+         place++) {
         const struct record *r = series_at(&h->client, place);
+        if (r->type != RECORD_APPLICATION_DATA && !may_be_cut_data(r))
+            continue;
         if (answer_end > 0 && !is_sent_before_answer(f, r, answer_end))
             return;
         if (h->early_first == NOWHERE)
             h->early_first = place;
-        h->early_last = place++;
+        h->early_last = place;
     }
 }
 
@@ -325,7 +334,8 @@ static void extend_early_data(struct tls13 *h, const struct facts *f)
     int first = next_data(&h->client, series_from_offset(&h->client, f->client_hello_end));
     if (first == h->end_of_early_data)
         return;
-    h->early_first = first;
+    if (h->early_first == NOWHERE || first < h->early_first)
+        h->early_first = first;
     h->early_last = h->end_of_early_data - 1;
 }
 

@@ -45,7 +45,7 @@ struct tls13 {
     uint32_t server_block; /* PADDING_BLOCK: what the server pads to; else 0 */
 
     /* places in `client`; NOWHERE = not found */
-    int early_first, early_last; /* records of early data: sent before any answer was there */
+    int early_first, early_last; /* early data: sent before any answer was there; or a cut */
     int end_of_early_data;       /* stands directly before Finished */
     int client_finished;
     int client_flight;            /* first record of the client's second flight */

@@ -9,6 +9,7 @@
 #include "region.h"
 #include "row.h"
 #include "store.h"
+#include "writer.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -566,8 +567,9 @@ static enum status write_captures(struct ingest *i, const struct run_point *p)
     return STATUS_OK;
 }
 
-static enum status write_flow(struct ingest *i, const struct facts *f, const struct run_point *p,
-                              struct buffer *json)
+/* Judges a flow and fills the row and JSON of a job. */
+static enum status judge_flow(struct ingest *i, const struct facts *f, const struct run_point *p,
+                              struct flow_job *job)
 {
     int64_t neighbour_ns = client_rtt_by_ack(f) != DURATION_NONE
                                ? DURATION_NONE
@@ -582,22 +584,48 @@ static enum status write_flow(struct ingest *i, const struct facts *f, const str
         .local = i->local,
         .capture_id = i->files[f->file].capture_id,
     };
-    struct row_space space;
-    struct flow_row row;
-    bool added;
-    row_fill(f, &verdict, &path, &timing, &context, &space, &row);
-    json->len = 0;
-    if (f->tls && !i->options.no_facts) {
-        enum status status = facts_to_json(f, json);
-        if (status != STATUS_OK)
-            return status;
-    }
-    enum status status = store_flow(i->store, &row, (struct bytes){ json->at, json->len }, &added);
-    if (added)
-        i->result.flows_added++;
-    else
-        i->result.flows_known++;
-    return store_failed(i, status);
+    row_fill(f, &verdict, &path, &timing, &context, &job->space, &job->row);
+    job->json.len = 0;
+    return f->tls && !i->options.no_facts ? facts_to_json(f, &job->json) : STATUS_OK;
+}
+
+/* Writes one staged flow; STATUS_END when the writer has failed. */
+static enum status write_flow(struct ingest *i, struct bytes item, const struct run_point *p,
+                              struct writer *writer)
+{
+    struct flow_job *job = writer_next(writer);
+    struct record records[RECORDS_MAX];
+    struct facts f;
+    if (job == NULL)
+        return STATUS_END;
+    job->packed.len = 0;
+    if (!buffer_add(&job->packed, item))
+        return STATUS_NO_MEMORY;
+    if (!facts_unpack((struct bytes){ job->packed.at, job->packed.len }, records, &f))
+        return fail(i, STATUS_IO, "temporary file damaged: facts of a flow cannot be read");
+    enum status status = judge_flow(i, &f, p, job);
+    if (status == STATUS_OK)
+        writer_submit(writer);
+    return status;
+}
+
+static enum status write_flows(struct ingest *i, const struct run_point *p)
+{
+    struct writer *writer = writer_open(i->store);
+    struct bytes item;
+    uint64_t added, known;
+    enum status status = writer == NULL ? STATUS_NO_MEMORY : STATUS_OK;
+    if (writer == NULL)
+        return status;
+    stage_rewind(p->stage);
+    while (status == STATUS_OK && (status = stage_next(p->stage, &item)) == STATUS_OK)
+        status = write_flow(i, item, p, writer);
+    if (status == STATUS_IO && i->error[0] == '\0')
+        fail(i, status, "%s", stage_error(p->stage));
+    enum status written = store_failed(i, writer_close(writer, &added, &known));
+    i->result.flows_added += added;
+    i->result.flows_known += known;
+    return status != STATUS_END ? status : written;
 }
 
 static enum status write_half_opens(struct ingest *i, const struct run_point *p)
@@ -623,8 +651,6 @@ static enum status write_half_opens(struct ingest *i, const struct run_point *p)
 
 static enum status write_point(struct ingest *i, struct run_point *p)
 {
-    struct buffer json = { 0 };
-    struct bytes item;
     bool known;
     enum status status = written_meanwhile(i, p, &known);
     if (status == STATUS_OK && known) {
@@ -633,17 +659,9 @@ static enum status write_point(struct ingest *i, struct run_point *p)
     }
     if (status == STATUS_OK)
         status = write_captures(i, p);
-    stage_rewind(p->stage);
-    while (status == STATUS_OK && (status = stage_next(p->stage, &item)) == STATUS_OK) {
-        struct record records[RECORDS_MAX];
-        struct facts f;
-        if (!facts_unpack(item, records, &f))
-            status = fail(i, STATUS_IO, "temporary file damaged: facts of a flow cannot be read");
-        else
-            status = write_flow(i, &f, p, &json);
-    }
-    buffer_done(&json);
-    return status == STATUS_END ? write_half_opens(i, p) : status;
+    if (status == STATUS_OK)
+        status = write_flows(i, p);
+    return status == STATUS_OK ? write_half_opens(i, p) : status;
 }
 
 /* The number of a tally that was seen most often, and how often; NULL and 0 when it is empty. */

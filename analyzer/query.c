@@ -84,7 +84,7 @@ static enum status ask(struct database *d, const char *sql, int64_t *ret_value)
 
 static enum status identify(struct database *d)
 {
-    int64_t application_id, version;
+    int64_t application_id = 0, version = 0;
     enum status status = ask(d, "PRAGMA application_id", &application_id);
     if (status == STATUS_OK)
         status = ask(d, "PRAGMA user_version", &version);

@@ -225,7 +225,7 @@ static enum status ask(struct store *s, const char *sql, int64_t *ret_value)
 /* Whether the file is new; STATUS_REFUSED when it is not ours or of a newer program. */
 static enum status identify(struct store *s, bool *ret_is_new)
 {
-    int64_t application_id, version, objects;
+    int64_t application_id = 0, version = 0, objects = 0;
     enum status status = ask(s, "PRAGMA application_id", &application_id);
     if (status == STATUS_OK)
         status = ask(s, "PRAGMA user_version", &version);

@@ -15,7 +15,7 @@ import sys
 # Level by level, what lies there; a module is its .c and .h file.
 LEVELS = [
     # base: plain values and text
-    "bytes status drop hash endpoint frame text moment tally",
+    "bytes buffer varint status drop hash endpoint frame text moment tally",
     # pure parsers of bytes
     "layer packet link tunnel hello names ja4 http2 ticket",
     # what is remembered of a connection

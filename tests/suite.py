@@ -40,8 +40,7 @@ def run_meson(build):
     # A program that ended badly though each of its cases was fine, or before it told of any.
     with (logs / "testlog.json").open(encoding="utf-8") as log:
         for test in map(json.loads, log):
-            name = test["name"].split(" / ")[-1]
-            told = any(suite.endswith("." + name) for suite in failed_suites)
+            told = any(suite.endswith("." + test["name"]) for suite in failed_suites)
             if test["result"] not in ("OK", "SKIP", "EXPECTEDFAIL") and not told:
                 failed += 1
     return passed, failed, skipped

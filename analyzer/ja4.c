@@ -18,7 +18,6 @@
 
 #include <openssl/evp.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum {
     /* Of suites, extensions or signature algorithms: above the number that are registered. */
@@ -56,14 +55,16 @@ static void add_list(struct values *v, struct bytes list)
         add_value(v, reader_u16(&r));
 }
 
-static int compare_value(const void *a, const void *b)
-{
-    return (int)*(const uint16_t *)a - (int)*(const uint16_t *)b;
-}
-
+/* Insertion: the lists are short and nearly in order; VALUES_MAX bounds the worst of them. */
 static void sort_values(struct values *v)
 {
-    qsort(v->value, v->count, sizeof *v->value, compare_value);
+    for (size_t i = 1; i < v->count; i++) {
+        uint16_t value = v->value[i];
+        size_t at = i;
+        for (; at > 0 && v->value[at - 1] > value; at--)
+            v->value[at] = v->value[at - 1];
+        v->value[at] = value;
+    }
 }
 
 /* What JA4 looks at in the extensions. */

@@ -33,6 +33,7 @@ struct analysis {
     struct flow_table *flows;
     struct past *past;
     struct drop_counts drops;
+    struct connection_pool pool;
     struct buffer packed;       /* of the flow being finished or parked */
     size_t connections, parked_bytes;
     uint64_t finished;
@@ -62,7 +63,7 @@ static void free_flow(struct analysis *a, struct flow *flow)
     if (c != NULL) {
         if (a->options.labeler != NULL)
             label_finish(a->options.labeler, &c->label);
-        connection_close(c);
+        connection_close(&a->pool, c);
         a->connections--;
     }
     if (flow->parked != NULL)
@@ -80,6 +81,7 @@ void analysis_close(struct analysis *a)
             free_flow(a, f);
     flow_table_close(a->flows);
     past_close(a->past);
+    connection_pool_done(&a->pool);
     buffer_done(&a->packed);
     free(a);
 }
@@ -328,7 +330,7 @@ static void park(struct analysis *a, struct flow *flow)
     memcpy(parked->bytes, a->packed.at, a->packed.len);
     a->parked_bytes += sizeof *parked + parked->len;
     flow->parked = parked;
-    connection_close(flow->connection);
+    connection_close(&a->pool, flow->connection);
     flow->connection = NULL;
     a->connections--;
 }
@@ -339,7 +341,7 @@ static enum status unpark(struct analysis *a, struct flow *flow)
     flow->restless = false;
     if (parked == NULL)
         return STATUS_OK;
-    flow->connection = connection_unpack((struct bytes){ parked->bytes, parked->len });
+    flow->connection = connection_unpack(&a->pool, (struct bytes){ parked->bytes, parked->len });
     if (flow->connection == NULL)
         return STATUS_NO_MEMORY;
     a->parked_bytes -= sizeof *parked + parked->len;
@@ -533,7 +535,7 @@ static enum status find_flow(struct analysis *a, const struct segment *s, struct
 
 static enum status open_connection(struct analysis *a, struct flow *flow)
 {
-    struct connection *c = connection_open(&flow->opening);
+    struct connection *c = connection_open(&a->pool, &flow->opening);
     if (c == NULL)
         return STATUS_NO_MEMORY;
     a->connections++;

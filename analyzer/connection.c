@@ -15,23 +15,46 @@
 /* Sequence numbers farther from the expected one than any window in use are no part of a flow. */
 enum { PLAUSIBLE_WINDOW = 1 << 24 };
 
-struct connection *connection_open(const struct opening *o)
+static struct connection *take(struct connection_pool *pool)
 {
-    struct connection *c = calloc(1, sizeof *c);
+    return pool->count > 0 ? pool->spare[--pool->count] : calloc(1, sizeof(struct connection));
+}
+
+static void free_connection(struct connection *c)
+{
+    facts_done(&c->facts);
+    free(c);
+}
+
+void connection_pool_done(struct connection_pool *pool)
+{
+    while (pool->count > 0)
+        free_connection(pool->spare[--pool->count]);
+}
+
+struct connection *connection_open(struct connection_pool *pool, const struct opening *o)
+{
+    struct connection *c = take(pool);
     if (c != NULL)
         connection_set_bases(c, o);
     return c;
 }
 
-void connection_close(struct connection *c)
+void connection_close(struct connection_pool *pool, struct connection *c)
 {
     if (c == NULL)
         return;
-    facts_done(&c->facts);
     stream_done(&c->stream[CLIENT]);
     stream_done(&c->stream[SERVER]);
     tls_done(&c->tls);
-    free(c);
+    facts_clear(&c->facts);
+    if (pool->count == POOL_MAX) {
+        free_connection(c);
+        return;
+    }
+    struct facts empty = c->facts;
+    *c = (struct connection){ .facts = empty };
+    pool->spare[pool->count++] = c;
 }
 
 bool connection_pack(const struct connection *c, struct buffer *out)
@@ -60,9 +83,9 @@ bool connection_pack(const struct connection *c, struct buffer *out)
     return false;
 }
 
-struct connection *connection_unpack(struct bytes packed)
+struct connection *connection_unpack(struct connection_pool *pool, struct bytes packed)
 {
-    struct connection *c = calloc(1, sizeof *c);
+    struct connection *c = take(pool);
     struct reader r = reader_of(packed);
     if (c == NULL)
         return NULL;
@@ -85,7 +108,7 @@ struct connection *connection_unpack(struct bytes packed)
     struct facts borrowed;
     if (ok && facts_unpack(r.rest, records, &borrowed) && facts_copy(&borrowed, &c->facts))
         return c;
-    connection_close(c);
+    connection_close(pool, c);
     return NULL;
 }
 

@@ -34,9 +34,20 @@ struct connection {
     int64_t plain_response_offset;
 };
 
+/*
+ * Connections come and go with every flow, so their memory is used again: a pool keeps some that
+ * are over. { 0 } is an empty pool.
+ */
+enum { POOL_MAX = 4096 };
+struct connection_pool {
+    struct connection *spare[POOL_MAX];
+    size_t count;
+};
+void connection_pool_done(struct connection_pool *pool);
+
 /* NULL without memory. */
-struct connection *connection_open(const struct opening *o);
-void connection_close(struct connection *c); /* NULL is accepted */
+struct connection *connection_open(struct connection_pool *pool, const struct opening *o);
+void connection_close(struct connection_pool *pool, struct connection *c); /* NULL is accepted */
 
 /*
  * Packs a connection at rest into a few hundred bytes, for the time until its next segment. False,
@@ -44,7 +55,7 @@ void connection_close(struct connection *c); /* NULL is accepted */
  * (but for the memory of recent copies); NULL without memory.
  */
 bool connection_pack(const struct connection *c, struct buffer *out);
-struct connection *connection_unpack(struct bytes packed);
+struct connection *connection_unpack(struct connection_pool *pool, struct bytes packed);
 
 /* Takes the initial sequence numbers of a SYN or SYN/ACK that came late. */
 void connection_set_bases(struct connection *c, const struct opening *o);

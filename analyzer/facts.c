@@ -20,24 +20,47 @@ void facts_done(struct facts *f)
     *f = (struct facts){ 0 };
 }
 
-bool facts_copy(const struct facts *f, struct facts *ret_copy)
+void facts_clear(struct facts *f)
 {
-    struct facts copy = *f;
+    struct record *records = f->records;
+    uint16_t capacity = f->record_capacity;
+    f->records = NULL;
+    facts_done(f);
+    f->records = records;
+    f->record_capacity = capacity;
+}
+
+static bool reserve_records(struct facts *f, uint16_t capacity)
+{
+    if (capacity <= f->record_capacity)
+        return true;
+    struct record *grown = realloc(f->records, capacity * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    f->records = grown;
+    f->record_capacity = capacity;
+    return true;
+}
+
+bool facts_copy(const struct facts *f, struct facts *copy)
+{
+    if (!reserve_records(copy, f->record_count))
+        return false;
+    struct record *records = copy->records;
+    uint16_t capacity = copy->record_capacity;
     bool ok = true;
+    *copy = *f;
+    copy->records = records;
+    copy->record_capacity = capacity;
+    if (f->record_count > 0)
+        memcpy(records, f->records, f->record_count * sizeof *records);
 #define COPY_TEXT(name)                                                                            \
-    copy.name = f->name == NULL ? NULL : strdup(f->name);                                          \
-    ok = ok && (f->name == NULL || copy.name != NULL);
+    copy->name = f->name == NULL ? NULL : strdup(f->name);                                         \
+    ok = ok && (f->name == NULL || copy->name != NULL);
     FACTS_TEXT(COPY_TEXT)
 #undef COPY_TEXT
-    copy.record_capacity = f->record_count;
-    copy.records = f->record_count == 0 ? NULL : malloc(f->record_count * sizeof *copy.records);
-    if (copy.records != NULL)
-        memcpy(copy.records, f->records, f->record_count * sizeof *copy.records);
-    ok = ok && (f->record_count == 0 || copy.records != NULL);
-    if (ok)
-        *ret_copy = copy;
-    else
-        facts_done(&copy);
+    if (!ok)
+        facts_clear(copy);
     return ok;
 }
 
@@ -55,14 +78,10 @@ bool facts_set_text(char **field, const char *text, size_t len)
 
 struct record *facts_add_record(struct facts *f)
 {
-    if (f->record_count == f->record_capacity) {
-        uint16_t capacity = f->record_capacity == 0 ? 8 : (uint16_t)(f->record_capacity * 2);
-        struct record *grown = realloc(f->records, capacity * sizeof *grown);
-        if (grown == NULL)
-            return NULL;
-        f->records = grown;
-        f->record_capacity = capacity;
-    }
+    enum { FIRST = 16 }; /* most handshakes and a first exchange fit */
+    if (f->record_count == f->record_capacity &&
+        !reserve_records(f, f->record_capacity == 0 ? FIRST : (uint16_t)(2 * f->record_capacity)))
+        return NULL;
     struct record *r = &f->records[f->record_count++];
     *r = (struct record){ 0 };
     return r;

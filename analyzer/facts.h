@@ -252,8 +252,11 @@ struct facts {
 /* Frees what facts own and zeroes them. */
 void facts_done(struct facts *f);
 
-/* Makes a copy that owns its texts and records; false, with nothing to free, without memory. */
-bool facts_copy(const struct facts *f, struct facts *ret_copy);
+/* Empties facts but keeps the memory of the records for the next flow. */
+void facts_clear(struct facts *f);
+
+/* Makes empty facts a copy that owns its texts and records; false, and still empty, without memory. */
+bool facts_copy(const struct facts *f, struct facts *copy);
 
 /* Replaces a text fact by a copy of len bytes; false without memory. */
 bool facts_set_text(char **field, const char *text, size_t len);

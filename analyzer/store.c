@@ -143,6 +143,7 @@ struct store {
     sqlite3 *db;
     char *path;
     struct text error;
+    uint64_t repeated;                        /* flows that the last commit took out */
     sqlite3_stmt *statement[STATEMENT_COUNT]; /* made when first used, kept until the end */
 };
 
@@ -346,17 +347,29 @@ void store_rollback(struct store *s)
         sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-/* The same flow twice in a first load: the first of them stays. */
-static const char DELETE_REPEATED_FLOWS[] =
-    "DELETE FROM flow WHERE flow_id NOT IN (SELECT min(flow_id) FROM flow GROUP BY flow_uid);"
-    "DELETE FROM flow_facts WHERE flow_id NOT IN (SELECT flow_id FROM flow)";
+/* Of flows that came twice in a first load the first stays. */
+static enum status delete_repeated(struct store *s)
+{
+    enum status status = execute(s, "DELETE FROM flow WHERE flow_id NOT IN"
+                                    " (SELECT min(flow_id) FROM flow GROUP BY flow_uid)");
+    if (status != STATUS_OK)
+        return status;
+    s->repeated = (uint64_t)sqlite3_changes64(s->db);
+    return execute(s, "DELETE FROM flow_facts WHERE flow_id NOT IN (SELECT flow_id FROM flow)");
+}
+
+uint64_t store_repeated(const struct store *s)
+{
+    return s->repeated;
+}
 
 static enum status make_indexes(struct store *s)
 {
+    s->repeated = 0;
     enum status status = execute(s, SQL_INDEXES);
     if (status == STATUS_OK || (sqlite3_errcode(s->db) & 0xff) != SQLITE_CONSTRAINT)
         return status;
-    status = execute(s, DELETE_REPEATED_FLOWS);
+    status = delete_repeated(s);
     return status == STATUS_OK ? execute(s, SQL_INDEXES) : status;
 }
 
@@ -465,8 +478,8 @@ static enum status add_facts(struct store *s, int64_t flow_id, struct bytes fact
         return fail(s);
     sqlite3_bind_int64(statement, 1, flow_id);
     /* ASCII by facts_to_json(): bound as it is */
-    if (sqlite3_bind_text64(statement, 2, (const char *)facts_json.at, facts_json.len, SQLITE_STATIC,
-                            SQLITE_UTF8) != SQLITE_OK)
+    if (sqlite3_bind_text64(statement, 2, (const char *)facts_json.at, facts_json.len,
+                            SQLITE_STATIC, SQLITE_UTF8) != SQLITE_OK)
         return fail_bind(s, statement);
     return run(s, statement, NULL);
 }

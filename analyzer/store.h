@@ -34,6 +34,10 @@ MUST_USE enum status store_begin(struct store *s);
 /* Makes indexes that are missing, refreshes statistics, commits. After a failure nothing of the
  * transaction is left. */
 MUST_USE enum status store_commit(struct store *s);
+
+/* How many of the flows that store_flow() called added the last store_commit() took out again. */
+uint64_t store_repeated(const struct store *s);
+
 void store_rollback(struct store *s);
 
 /* Whether a capture of that content is already there for that point. */
@@ -56,7 +60,8 @@ MUST_USE enum status store_capture(struct store *s, const struct capture_row *ro
 /*
  * Adds a flow and, where facts_json is not empty, its facts. A flow_uid that is already there
  * changes nothing and gives *ret_added = false. While a database is loaded for the first time,
- * flow_uids that come twice are found by store_commit() only, which keeps the first of them.
+ * flow_uids that come twice are found by store_commit() only, which keeps the first of them: see
+ * store_repeated().
  */
 MUST_USE enum status store_flow(struct store *s, const struct flow_row *row,
                                 struct bytes facts_json, bool *ret_added);

@@ -214,9 +214,12 @@ Test(store, of_flows_that_come_twice_in_the_first_load_the_first_stays)
     cr_assert_eq(add_flows(s, "a", 0, 3), STATUS_OK);
     cr_assert_eq(add_flows(s, "b", 2, 3), STATUS_OK);
     cr_assert_eq(store_commit(s), STATUS_OK, "%s", store_error(s));
+    cr_assert_eq(store_repeated(s), 1);
+    cr_assert_eq(load(s, "c", 10, 1), STATUS_OK);
+    cr_assert_eq(store_repeated(s), 0);
     store_close(s);
-    cr_assert_str_eq(ASK("SELECT group_concat(flow_id) FROM flow"), "1,2,3,5,6");
-    cr_assert_str_eq(ASK("SELECT group_concat(flow_id) FROM flow_facts"), "1,2,3,5,6");
+    cr_assert_str_eq(ASK("SELECT group_concat(flow_id) FROM flow"), "1,2,3,5,6,7");
+    cr_assert_str_eq(ASK("SELECT group_concat(flow_id) FROM flow_facts"), "1,2,3,5,6,7");
 }
 
 Test(store, knows_captures_by_content_and_point_and_by_size)

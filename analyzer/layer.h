@@ -39,6 +39,7 @@ enum layer {
     LAYER_NFLOG,
     LAYER_IPNET,
     LAYER_IPOIB,
+    LAYER_FDDI,
     LAYER_ERF,
     LAYER_JUNIPER_ETHERNET,
     /* tunnel.c */

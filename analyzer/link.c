@@ -11,6 +11,7 @@ enum link_type {
     LINK_EN10MB = 1,
     LINK_SLIP = 8,
     LINK_PPP = 9,
+    LINK_FDDI = 10,
     LINK_ATM_RFC1483 = 11,
     LINK_RAW = 12,
     LINK_RAW_OPENBSD = 14,
@@ -97,6 +98,8 @@ enum layer layer_of_link_type(int link_type)
         return LAYER_IPNET;
     case LINK_SLIP:
         return LAYER_SLIP;
+    case LINK_FDDI:
+        return LAYER_FDDI;
     case LINK_IPOIB:
         return LAYER_IPOIB;
     case LINK_ERF:
@@ -406,6 +409,14 @@ static enum layer ppi(struct walk *w)
 
 /* ---- others ---- */
 
+/* ISO 9314-2: frame control, addresses; then LLC. */
+static enum layer fddi(struct walk *w)
+{
+    struct reader r = w->rest;
+    reader_take(&r, 13);
+    return link_passed(w, r, LAYER_LLC);
+}
+
 /* IP over InfiniBand: global routing header, ethertype, reserved. */
 static enum layer ipoib(struct walk *w)
 {
@@ -482,6 +493,7 @@ enum layer link_pass(struct walk *w, enum layer layer)
         [LAYER_NFLOG] = nflog,
         [LAYER_IPNET] = ipnet,
         [LAYER_IPOIB] = ipoib,
+        [LAYER_FDDI] = fddi,
         [LAYER_ERF] = endace_record,
         [LAYER_JUNIPER_ETHERNET] = juniper_ethernet,
     };

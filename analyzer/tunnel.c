@@ -17,9 +17,11 @@ enum udp_port { /* IANA; 8472 is what Linux took before VXLAN had a number */
                 PORT_L2TP = 1701,
                 PORT_GTP_U = 2152,
                 PORT_TEREDO = 3544,
+                PORT_GRE = 4754, /* RFC 8086 */
                 PORT_VXLAN = 4789,
                 PORT_VXLAN_GPE = 4790,
                 PORT_GENEVE = 6081,
+                PORT_MPLS = 6635, /* RFC 7510 */
                 PORT_VXLAN_LINUX = 8472,
 };
 
@@ -33,6 +35,10 @@ enum layer tunnel_of_udp_port(uint16_t port)
         return LAYER_VXLAN_GPE;
     case PORT_GENEVE:
         return LAYER_GENEVE;
+    case PORT_GRE:
+        return LAYER_GRE;
+    case PORT_MPLS:
+        return LAYER_MPLS;
     case PORT_GTP_U:
         return LAYER_GTP_U;
     case PORT_TEREDO:

@@ -462,6 +462,28 @@ static void juniper(struct buffer *b, bool is_v6, size_t len)
     plain(b, is_v6, len);
 }
 
+static void fddi(struct buffer *b, bool is_v6, size_t len)
+{
+    (void)len;
+    put_repeated(b, 13, 0x50);
+    put_be(b, 6, 0xaaaa03000000);
+    put_be(b, 2, ethertype_of(is_v6));
+}
+
+static void gre_in_udp(struct buffer *b, bool is_v6, size_t len)
+{
+    put_udp_tunnel(b, 4754, len + 4);
+    put_be(b, 2, 0);
+    put_be(b, 2, ethertype_of(is_v6));
+}
+
+static void mpls_in_udp(struct buffer *b, bool is_v6, size_t len)
+{
+    (void)is_v6;
+    put_udp_tunnel(b, 6635, len + 4);
+    put_be(b, 4, 0x00020140);
+}
+
 static void ipnet(struct buffer *b, bool is_v6, size_t len)
 {
     (void)is_v6, (void)len;
@@ -526,6 +548,9 @@ static const struct wrapping WRAPPINGS[] = {
     { "frame relay", 107, 0, frame_relay },
     { "ERF", 197, 0, endace },
     { "Juniper", 178, 0, juniper },
+    { "FDDI", 10, 0, fddi },
+    { "GRE in UDP", EN10MB, TUNNEL_GRE, gre_in_udp },
+    { "MPLS in UDP", EN10MB, TUNNEL_MPLS, mpls_in_udp },
     { "IPNET", 226, 0, ipnet },
     { "IP over InfiniBand", 242, 0, ipoib },
 };

@@ -717,8 +717,13 @@ static enum status write_all(struct ingest *i)
     if (status == STATUS_OK)
         status = write_profiles(i);
     if (status == STATUS_OK)
-        return store_failed(i, store_commit(i->store));
-    store_rollback(i->store);
+        status = store_failed(i, store_commit(i->store));
+    else
+        store_rollback(i->store);
+    if (status == STATUS_OK) { /* a first load finds flows that came twice only now */
+        i->result.flows_added -= store_repeated(i->store);
+        i->result.flows_known += store_repeated(i->store);
+    }
     return status;
 }
 

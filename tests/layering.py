@@ -17,7 +17,7 @@ LEVELS = [
     # base: plain values and text
     "bytes buffer varint status drop hash endpoint frame text moment tally",
     # pure parsers of bytes
-    "layer packet link tunnel hello names ja4 http2 ticket",
+    "layer packet link tunnel hello names ja4 http2 ticket secrets decrypt",
     # what is remembered of a connection
     "facts opening flow stream record message preamble tls connection half_open past stage",
     # what is said of it
@@ -27,7 +27,7 @@ LEVELS = [
     "source capture pcapng inputs path_labels label store query sql_functions statistics "
     "comparison selection latency table result regions report flows captures explain ladder show",
     # the program
-    "row analyze ingest cli main",
+    "row analyze writer ingest cli main",
 ]
 
 # Made from schema/ at build time: plain values for everyone, SQL text for the files named here.
@@ -38,7 +38,7 @@ LIBRARIES = {
     "pcap": {"capture"},
     "ndpi": {"label"},
     "sqlite3.h": {"store", "query", "sql_functions"},
-    "openssl/": {"ja4", "secrets"},
+    "openssl/": {"ja4", "decrypt"},
     "xxhash.h": {"hash"},
     "jansson.h": {"facts"},
     "maxminddb.h": {"region"},

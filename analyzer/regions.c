@@ -5,6 +5,7 @@
 #include "result.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,15 +14,25 @@
  */
 enum { WARN_LEAST = 36 };
 static const double LATE_SHARE = 0.10, REFUSED_SHARE = 0.05, COMPARED_SHARE = 0.50;
+/* A site or reason that holds for fewer of them explains nothing. */
+static const double TOLD_SHARE = 0.50;
 
 static const char *const KIND_NAMES[COMPARED_KINDS] = { "0-rtt", "resumed", "full" };
 static const char *const TLS_NAMES[TLS_GROUPS] = { "1.3", "1.2" };
 
 /* ---- what stands around the table: counts over the whole selection ---- */
 
-/* A word and how many flows it holds for, the most frequent first. */
-struct tally_line {
-    struct text words; /* "no SYN 21,180   one side 14,006" */
+/* How many flows each word holds for: bases, vantages, reasons. */
+enum { WORDS_MAX = 12, WORD_SIZE = 40 }; /* more of them are counted as "other" */
+
+struct word_count {
+    char word[WORD_SIZE];
+    int64_t flows;
+};
+
+struct word_counts {
+    struct word_count words[WORDS_MAX];
+    size_t count;
     int64_t sum;
 };
 
@@ -29,15 +40,43 @@ struct overview {
     int64_t flows, sites, legs_unknown;
     struct span span;
     int64_t outbound, internal;
-    struct tally_line vantages, kind_bases, response_bases, region_bases, left_out;
+    struct word_counts vantages, kind_bases, response_bases, region_bases, left_out;
 };
 
-static void overview_done(struct overview *o)
+/* Adds flows to a word; NULL is no word and adds nothing. */
+static void count_word(struct word_counts *w, struct cell word, int64_t flows)
 {
-    struct tally_line *lines[] = { &o->vantages, &o->kind_bases, &o->response_bases,
-                                   &o->region_bases, &o->left_out };
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        text_done(&lines[i]->words);
+    if (word.type != CELL_TEXT)
+        return;
+    struct text safe = { 0 };
+    char name[WORD_SIZE];
+    text_add_safe(&safe, word.bytes, false);
+    (void)snprintf(name, sizeof name, "%s", text_string(&safe));
+    text_done(&safe);
+    w->sum += flows;
+    size_t i = 0;
+    while (i < w->count && strcmp(w->words[i].word, name) != 0)
+        i++;
+    if (i == WORDS_MAX) {
+        i = WORDS_MAX - 1;
+        (void)snprintf(name, sizeof name, "other");
+    }
+    w->count = i < w->count ? w->count : i + 1;
+    memcpy(w->words[i].word, name, sizeof name);
+    w->words[i].flows += flows;
+}
+
+static int compare_words(const void *a, const void *b)
+{
+    const struct word_count *x = a, *y = b;
+    if (x->flows != y->flows)
+        return x->flows > y->flows ? -1 : 1;
+    return strcmp(x->word, y->word);
+}
+
+static void sort_words(struct word_counts *w)
+{
+    qsort(w->words, w->count, sizeof *w->words, compare_words);
 }
 
 static enum status read_counts(const struct selection *s, struct overview *o, struct text *error)
@@ -46,9 +85,7 @@ static enum status read_counts(const struct selection *s, struct overview *o, st
     enum status status =
         selection_query(s,
                         "SELECT count(*), count(DISTINCT site), ifnull(sum(leg = 'unknown'), 0),"
-                        " ifnull(min(start_epoch_ns), 0), ifnull(max(start_epoch_ns), 0),"
-                        " (SELECT count(*) FROM selected WHERE leg = 'outbound'),"
-                        " (SELECT count(*) FROM selected WHERE leg = 'internal') FROM ours",
+                        " ifnull(min(start_epoch_ns), 0), ifnull(max(start_epoch_ns), 0) FROM ours",
                         &q, error);
     if (status == STATUS_OK)
         status = selection_next(s, q, error);
@@ -57,71 +94,59 @@ static enum status read_counts(const struct selection *s, struct overview *o, st
         o->sites = query_cell(q, 1).integer;
         o->legs_unknown = query_cell(q, 2).integer;
         o->span = (struct span){ query_cell(q, 3).integer, query_cell(q, 4).integer };
-        o->outbound = query_cell(q, 5).integer;
-        o->internal = query_cell(q, 6).integer;
     }
     query_close(q);
     return status;
 }
 
-/*
- * Reads rows of word and count. With shares, each is told as its share of all rows; else counts.
- */
-static enum status read_tally(const struct selection *s, const char *sql, bool shares,
-                              struct tally_line *line, struct text *error)
+static enum status read_not_inbound(const struct selection *s, struct overview *o,
+                                    struct text *error)
 {
     struct query *q = NULL;
-    enum status status = selection_query(s, sql, &q, error);
-    while (status == STATUS_OK && (status = selection_next(s, q, error)) == STATUS_OK)
-        line->sum += query_cell(q, 1).integer;
-    if (status == STATUS_END) {
-        query_rewind(q);
-        status = STATUS_OK;
-    }
-    while (status == STATUS_OK && (status = selection_next(s, q, error)) == STATUS_OK) {
-        struct cell word = query_cell(q, 0), count = query_cell(q, 1);
-        text_add(&line->words, line->words.len > 0 ? "   " : "");
-        text_add_safe(&line->words, word.bytes, true);
-        text_add(&line->words, " ");
-        if (shares)
-            text_addf(&line->words, "%.1f%%", 100.0 * (double)count.integer / (double)line->sum);
-        else
-            text_add_count(&line->words, count.integer);
+    enum status status = selection_query(s,
+                                         "SELECT ifnull(sum(leg = 'outbound'), 0),"
+                                         " ifnull(sum(leg = 'internal'), 0) FROM selected",
+                                         &q, error);
+    if (status == STATUS_OK)
+        status = selection_next(s, q, error);
+    if (status == STATUS_OK) {
+        o->outbound = query_cell(q, 0).integer;
+        o->internal = query_cell(q, 1).integer;
     }
     query_close(q);
-    if (status == STATUS_END)
-        status = line->words.failed ? STATUS_NO_MEMORY : STATUS_OK;
     return status;
+}
+
+/* One pass for all words: flows by every combination of them, of which there are few. */
+static enum status read_words(const struct selection *s, struct overview *o, struct text *error)
+{
+    static const char SQL[] =
+        "SELECT CASE WHEN perceived_ns IS NOT NULL THEN ifnull(vantage, 'unknown') END,"
+        " handshake_basis, response_basis, ifnull(client_region_basis, 'nothing'),"
+        " CASE WHEN perceived_ns IS NULL OR handshake = 'unknown' THEN " SELECTION_NOT_MEASURED
+        " END, count(*) FROM ours GROUP BY 1, 2, 3, 4, 5";
+    struct word_counts *counts[] = { &o->vantages, &o->kind_bases, &o->response_bases,
+                                     &o->region_bases, &o->left_out };
+    enum { KINDS = sizeof counts / sizeof *counts };
+    struct query *q = NULL;
+    enum status status = selection_query(s, SQL, &q, error);
+    while (status == STATUS_OK && (status = selection_next(s, q, error)) == STATUS_OK) {
+        for (size_t i = 0; i < KINDS; i++)
+            count_word(counts[i], query_cell(q, i), query_cell(q, KINDS).integer);
+    }
+    query_close(q);
+    for (size_t i = 0; i < KINDS; i++)
+        sort_words(counts[i]);
+    return status == STATUS_END ? STATUS_OK : status;
 }
 
 static enum status read_overview(const struct selection *s, struct overview *o, struct text *error)
 {
-    static const char VANTAGES[] =
-        "SELECT ifnull(vantage, 'unknown'), count(*) FROM ours WHERE perceived_ns IS NOT NULL"
-        " GROUP BY 1 ORDER BY 2 DESC, 1";
-    static const char KIND_BASES[] =
-        "SELECT handshake_basis, count(*) FROM ours WHERE handshake_basis IS NOT NULL"
-        " GROUP BY 1 ORDER BY 2 DESC, 1";
-    static const char RESPONSE_BASES[] =
-        "SELECT response_basis, count(*) FROM ours WHERE response_basis IS NOT NULL"
-        " GROUP BY 1 ORDER BY 2 DESC, 1";
-    static const char REGION_BASES[] =
-        "SELECT ifnull(client_region_basis, 'nothing'), count(*) FROM ours"
-        " GROUP BY 1 ORDER BY 2 DESC, 1";
-    static const char LEFT_OUT[] =
-        "SELECT " SELECTION_NOT_MEASURED ", count(*) FROM ours"
-        " WHERE perceived_ns IS NULL OR handshake = 'unknown' GROUP BY 1 ORDER BY 2 DESC, 1";
     enum status status = read_counts(s, o, error);
     if (status == STATUS_OK)
-        status = read_tally(s, VANTAGES, true, &o->vantages, error);
+        status = read_not_inbound(s, o, error);
     if (status == STATUS_OK)
-        status = read_tally(s, KIND_BASES, true, &o->kind_bases, error);
-    if (status == STATUS_OK)
-        status = read_tally(s, RESPONSE_BASES, true, &o->response_bases, error);
-    if (status == STATUS_OK)
-        status = read_tally(s, REGION_BASES, true, &o->region_bases, error);
-    if (status == STATUS_OK)
-        status = read_tally(s, LEFT_OUT, false, &o->left_out, error);
+        status = read_words(s, o, error);
     return status;
 }
 
@@ -134,7 +159,8 @@ struct page {
     struct table_style style;
     size_t width;
     bool verbose;
-    bool too_few; /* a percentile was left out */
+    double longest_bar; /* what the longest bar stands for, ms */
+    bool too_few;       /* a percentile was left out */
     struct text *out;
 };
 
@@ -148,17 +174,27 @@ static void add_by_words(const struct selection *s, struct text *t)
     }
 }
 
-/* "Server vantage", or "Vantage server 80.0%   client 20.0%" of the flows that were measured. */
+static void add_word_share(struct text *t, const struct word_counts *w, size_t i)
+{
+    text_addf(t, "%s %.1f%%", w->words[i].word, 100.0 * (double)w->words[i].flows / (double)w->sum);
+}
+
+/* "Server vantage", or "Vantage server 80.0%, client 20.0%" of the flows that were measured. */
 static void add_vantages(const struct overview *o, struct text *t)
 {
-    const char *words = text_string(&o->vantages.words);
-    const char *all = strstr(words, " 100.0%");
-    if (o->vantages.sum == 0)
+    const struct word_counts *w = &o->vantages;
+    if (w->count == 0) {
         text_add(t, "Nothing measured");
-    else if (all)
-        text_addf(t, "%c%.*s vantage", words[0] - 'a' + 'A', (int)(all - words - 1), words + 1);
-    else
-        text_addf(t, "Vantage %s", words);
+    } else if (w->count == 1) {
+        text_addf(t, "%c%s vantage", toupper((unsigned char)w->words[0].word[0]),
+                  w->words[0].word + 1);
+    } else {
+        text_add(t, "Vantage ");
+        for (size_t i = 0; i < w->count; i++) {
+            text_add(t, i > 0 ? ", " : "");
+            add_word_share(t, w, i);
+        }
+    }
 }
 
 static void put_title(struct page *p)
@@ -173,7 +209,9 @@ static void put_title(struct page *p)
     char span[2 * MOMENT_TEXT_SIZE];
     text_add(&words, "First response by ");
     add_by_words(p->selection, &words);
-    text_addf(&words, "     %s UTC     ", moment_span_text(window, span));
+    if (window.last_ns > 0)
+        text_addf(&words, "     %s UTC", moment_span_text(window, span));
+    text_add(&words, "     ");
     text_add_count(&words, o->flows);
     text_add(&words, o->flows == 1 ? " TLS flow" : " TLS flows");
     if (o->sites > 0)
@@ -317,7 +355,7 @@ static void add_class_row(struct page *p, struct grid *g, const struct class_lat
     add_number(g, c->round_trips, 1);
     add_number(g, c->expected, fabs(c->expected - round(c->expected)) < 0.05 ? 0 : 1);
     if (bar_columns > 0)
-        add_bar(g, c, longest_bar(p->latency), bar_columns);
+        add_bar(g, c, p->longest_bar, bar_columns);
     grid_end_row(g);
 }
 
@@ -620,9 +658,10 @@ static void warn_of_late(const struct page *p, const struct latency_group *g)
     struct text words = { 0 };
     add_share(&words, late_share(g));
     text_add(&words, " of accepted early data was answered only after Finished: no gain.");
-    if (g->late_site) {
+    double at_site = (double)g->late_site_flows / (double)g->answered_late;
+    if (g->late_site && at_site >= TOLD_SHARE) {
         text_add(&words, " ");
-        add_share(&words, (double)g->late_site_flows / (double)g->answered_late);
+        add_share(&words, at_site);
         text_addf(&words, " of those at %s.", g->late_site);
     }
     put_warning(p, g, &words);
@@ -635,9 +674,10 @@ static void warn_of_refused(const struct page *p, const struct latency_group *g)
     struct text words = { 0 };
     add_share(&words, refused_share(g));
     text_add(&words, " of early data was refused.");
-    if (g->refusal) {
+    double for_reason = (double)g->refusal_flows / (double)g->rejected;
+    if (g->refusal && for_reason >= TOLD_SHARE) {
         text_add(&words, " ");
-        add_share(&words, (double)g->refusal_flows / (double)g->rejected);
+        add_share(&words, for_reason);
         text_addf(&words, " of that with %s.", g->refusal);
     }
     put_warning(p, g, &words);
@@ -699,30 +739,45 @@ static void put_warnings(const struct page *p)
 
 /* -- below -- */
 
-static void put_tally(const struct page *p, const char *heading, const struct tally_line *line)
+static void put_shares(const struct page *p, const char *heading, const struct word_counts *w)
 {
-    struct text safe = { 0 };
-    text_add_safe(&safe, text_bytes(text_string(&line->words)), p->style.utf8);
-    text_add_wrapped(p->out, heading, text_bytes(text_string(&safe)), p->width);
-    p->out->failed |= safe.failed;
-    text_done(&safe);
+    struct text words = { 0 };
+    for (size_t i = 0; i < w->count; i++) {
+        text_add(&words, i > 0 ? "   " : "");
+        add_word_share(&words, w, i);
+    }
+    text_add_wrapped(p->out, heading, text_bytes(text_string(&words)), p->width);
+    p->out->failed |= words.failed;
+    text_done(&words);
+}
+
+static void put_left_out(const struct page *p, const struct word_counts *w)
+{
+    struct text heading = { 0 }, words = { 0 };
+    text_add(&heading, "Left out ");
+    text_add_count(&heading, w->sum);
+    while (heading.len < strlen("Left out 58,426  ") && !heading.failed)
+        text_add(&heading, " ");
+    for (size_t i = 0; i < w->count; i++) {
+        text_addf(&words, "%s%s ", i > 0 ? "   " : "", w->words[i].word);
+        text_add_count(&words, w->words[i].flows);
+    }
+    text_add_wrapped(p->out, text_string(&heading), text_bytes(text_string(&words)), p->width);
+    p->out->failed |= heading.failed || words.failed;
+    text_done(&heading);
+    text_done(&words);
 }
 
 static void put_footer(const struct page *p)
 {
     const struct overview *o = p->overview;
     text_add(p->out, "\n");
-    put_tally(p, "Kind rests on    ", &o->kind_bases);
-    put_tally(p, "Response by      ", &o->response_bases);
-    put_tally(p, "Region by        ", &o->region_bases);
+    put_shares(p, "Kind rests on    ", &o->kind_bases);
+    put_shares(p, "Response by      ", &o->response_bases);
+    put_shares(p, "Region by        ", &o->region_bases);
+    if (o->left_out.sum > 0)
+        put_left_out(p, &o->left_out);
     struct text words = { 0 };
-    if (o->left_out.sum > 0) {
-        char heading[40];
-        text_add_count(&words, o->left_out.sum);
-        (void)snprintf(heading, sizeof heading, "Left out %-7s ", text_string(&words));
-        put_tally(p, heading, &o->left_out);
-        text_clear(&words);
-    }
     if (!p->selection->every_leg && o->outbound + o->internal > 0) {
         text_add_count(&words, o->outbound);
         text_add(&words, " edge-to-origin flows, ");
@@ -865,6 +920,7 @@ static enum status write_page(const struct selection *s, const struct latency *l
                          .style = style,
                          .width = style.width > 0 ? style.width : PAGE_WIDTH,
                          .verbose = verbose,
+                         .longest_bar = longest_bar(l),
                          .out = &text };
     put_page(&page);
     enum status status = result_write_text(&text, out);
@@ -885,7 +941,6 @@ enum status regions_report(const struct selection *s, struct table_style style, 
         if (status == STATUS_OK)
             status = write_page(s, &latency, &overview, style, verbose, out);
     }
-    overview_done(&overview);
     latency_done(&latency);
     return status;
 }

@@ -166,12 +166,12 @@ void selection_add_by_comma(const struct selection *s, struct text *sql)
 
 static void add_relations(const struct selection *s, struct text *sql)
 {
-    text_add(sql, "WITH selected AS (SELECT * FROM flow"
+    text_add(sql, "WITH selected AS NOT MATERIALIZED (SELECT * FROM flow"
                   " WHERE start_epoch_ns >= :since AND start_epoch_ns < :until");
     if (s->where)
         text_addf(sql, " AND (\n%s\n)",
                   s->where); /* on lines of its own: it may end in a comment */
-    text_add(sql, "), ours AS (SELECT * FROM selected WHERE handshake <> 'none'");
+    text_add(sql, "), ours AS NOT MATERIALIZED (SELECT * FROM selected WHERE handshake <> 'none'");
     if (!s->every_leg)
         text_add(sql, " AND leg IN ('inbound', 'unknown')");
     text_add(sql, ") ");

@@ -49,12 +49,9 @@ double quantile_of(const double *sorted, size_t count, double p)
 
 size_t quantile_least_count(double p)
 {
-    /* All values lie on the likelier side of it with probability max(p, 1-p)^n: 2.5 % a side. */
+    /* All n values lie on the likelier side with probability max(p, 1-p)^n: 2.5 % at most. */
     double likelier = p > 0.5 ? p : 1 - p;
-    size_t count = 1;
-    while (pow(likelier, (double)count) > 0.025)
-        count++;
-    return count;
+    return (size_t)ceil(log(0.025) / log(likelier));
 }
 
 static uint64_t random_next(struct random *r)

@@ -47,6 +47,7 @@ struct capture {
     char *path;
     enum status ended; /* what capture_next() says from now on; STATUS_OK while it reads */
     struct capture_info info;
+    bool has_time; /* info has the time of a frame */
     char reason[REASON_SIZE];
     char error[ERROR_SIZE]; /* the file's name and the reason */
 };
@@ -128,6 +129,13 @@ static int64_t time_of(const struct timeval *ts)
     return second * NS_PER_SECOND + fraction;
 }
 
+/* What a file system leaves at the end of a file that was being written when the power failed. */
+static bool is_hole(const struct pcap_pkthdr *header)
+{
+    return header->caplen == 0 && header->len == 0 && header->ts.tv_sec == 0 &&
+           header->ts.tv_usec == 0;
+}
+
 static enum status next_by_libpcap(struct capture *c, struct frame *ret_frame)
 {
     struct pcap_pkthdr *header;
@@ -137,6 +145,9 @@ static enum status next_by_libpcap(struct capture *c, struct frame *ret_frame)
         return source_error(c->source) != NULL ? fail_at_frame(c, "") : STATUS_END;
     if (result != 1)
         return fail_at_frame(c, pcap_geterr(c->pcap));
+
+    if (is_hole(header))
+        return fail_at_frame(c, "zeros instead of a packet");
 
     c->record_position = (uint64_t)ftello(pcap_file(c->pcap));
     *ret_frame = (struct frame){
@@ -296,17 +307,19 @@ static void note_link_type(struct capture_info *info, int link_type)
 }
 
 /* Sums of the frames that are given out. */
-static void add_to_info(struct capture_info *info, const struct frame *frame)
+static void add_to_info(struct capture *c, const struct frame *frame)
 {
+    struct capture_info *info = &c->info;
     info->packets++;
     info->bytes += frame->data.len;
     note_link_type(info, frame->link_type);
     if (frame->at_ns == FRAME_TIME_INVALID)
         return;
-    if (info->first_at_ns == 0 || frame->at_ns < info->first_at_ns)
+    if (!c->has_time || frame->at_ns < info->first_at_ns)
         info->first_at_ns = frame->at_ns;
-    if (frame->at_ns > info->last_at_ns)
+    if (!c->has_time || frame->at_ns > info->last_at_ns)
         info->last_at_ns = frame->at_ns;
+    c->has_time = true;
 }
 
 /* Behind the last frame the rest of the file is read, so that the hash is that of all of it. */
@@ -336,7 +349,7 @@ enum status capture_next(struct capture *c, struct frame *ret_frame)
             return end(c, status);
         if (!accepted)
             continue;
-        add_to_info(&c->info, &frame);
+        add_to_info(c, &frame);
         *ret_frame = frame;
         return STATUS_OK;
     }

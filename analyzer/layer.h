@@ -110,7 +110,7 @@ enum layer enclosed(struct walk *w, unsigned kind, uint32_t id, enum layer next)
 /* link.c: the first layer of a link type (DLT_ value), LAYER_STOP when it is not decoded. */
 enum layer layer_of_link_type(int link_type);
 
-/* link.c and tunnel.c: take one header of theirs; LAYER_STOP also for a layer of others. */
+/* link.c and tunnel.c: take one header off; layer is one of theirs. */
 enum layer link_pass(struct walk *w, enum layer layer);
 enum layer tunnel_pass(struct walk *w, enum layer layer);
 

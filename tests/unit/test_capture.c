@@ -158,6 +158,23 @@ Test(capture, damage_in_the_middle_keeps_what_came_before)
     capture_close(c);
 }
 
+/* As a machine leaves it that lost its power; a packet of no bytes is not that. */
+Test(capture, zeros_at_the_end_are_damage)
+{
+    struct buffer file = sample(&LITTLE);
+    put_pcap_record(&file, &LITTLE, 0, 0, (struct bytes){ 0 }, 60);
+    put_pcap_record(&file, &LITTLE, SECOND, 0, (struct bytes){ 0 }, 0);
+    put_repeated(&file, 512, 0);
+    write_file(path, buffer_bytes(&file));
+    struct capture *c = open_good(NULL);
+    cr_assert_eq(frames_until(c, STATUS_DAMAGED), RECORDS + 2);
+    cr_assert_not_null(strstr(capture_error(c), "packet 6 at byte 242: zeros"), "%s",
+                       capture_error(c));
+    cr_assert(hash_is(c, buffer_bytes(&file)));
+    cr_assert_eq(capture_info(c).first_at_ns, 0, "a frame of 1970");
+    capture_close(c);
+}
+
 Test(capture, a_file_without_packets_is_a_capture)
 {
     struct buffer file = { 0 };

@@ -20,6 +20,7 @@ static uint32_t bytes_wanted(uint8_t type)
 void message_record_begins(struct message_reader *m)
 {
     m->at_record_begin = true;
+    m->lost = false;
 }
 
 void message_reset(struct message_reader *m)
@@ -62,6 +63,7 @@ static bool take_header(struct message_reader *m, struct run *body)
     while (m->header_len < sizeof m->header && body->len > 0) {
         if (body->data.len == 0) {
             message_reset(m);
+            m->lost = true;
             run_skip(body, body->len);
             return false;
         }
@@ -69,8 +71,8 @@ static bool take_header(struct message_reader *m, struct run *body)
             m->current = (struct message){ .at_ns = body->at_ns,
                                            .offset = body->offset,
                                            .begins_record = m->at_record_begin };
-            m->at_record_begin = false;
         }
+        m->at_record_begin = false;
         m->header[m->header_len++] = body->data.at[0];
         m->current.last_at_ns = body->at_ns;
         run_skip(body, 1);
@@ -100,6 +102,8 @@ bool message_next(struct message_reader *m, struct run *body, struct message *re
                   enum status *ret_status)
 {
     *ret_status = STATUS_OK;
+    if (m->lost)
+        run_skip(body, body->len);
     if (m->header_len < sizeof m->header && !take_header(m, body))
         return false;
     uint32_t n = body->len < m->left ? body->len : m->left;
@@ -107,10 +111,13 @@ bool message_next(struct message_reader *m, struct run *body, struct message *re
     bool whole = n == m->current.len; /* nothing kept so far: a view will do */
     run_skip(body, n);
     m->left -= n;
-    if (n > 0)
+    if (n > 0) {
+        m->at_record_begin = false;
         m->current.last_at_ns = part.at_ns;
+    }
     if (whole) {
-        *ret_message = finish(m, bytes_first(part.data, bytes_wanted(m->current.type)), part.offset + n);
+        struct bytes wanted = bytes_first(part.data, bytes_wanted(m->current.type));
+        *ret_message = finish(m, wanted, part.offset + n);
         return true;
     }
     if (!m->lossy)
@@ -119,6 +126,14 @@ bool message_next(struct message_reader *m, struct run *body, struct message *re
     if (*ret_status != STATUS_OK || m->left > 0)
         return false;
     *ret_message = finish(m, (struct bytes){ m->kept, m->kept_len }, part.offset + n);
+    return true;
+}
+
+bool message_begun(const struct message_reader *m, struct message *ret_message)
+{
+    if (m->header_len < sizeof m->header)
+        return false;
+    *ret_message = m->current;
     return true;
 }
 

@@ -28,6 +28,7 @@ struct message_reader {
     uint8_t header[4];
     uint8_t header_len;
     bool lossy;            /* bytes of the message are missing: what is kept is its prefix */
+    bool lost;             /* bytes of a header are missing: nothing is read until a record begins */
     bool at_record_begin;
     uint32_t left;         /* body bytes to come; valid with a complete header */
     struct message current;
@@ -45,6 +46,9 @@ void message_record_begins(struct message_reader *m);
  */
 bool message_next(struct message_reader *m, struct run *body, struct message *ret_message,
                   enum status *ret_status);
+
+/* Type and announced length of the message that was begun; false before its header is complete. */
+bool message_begun(const struct message_reader *m, struct message *ret_message);
 
 /* The message that the end of the stream cut off, if its header was complete. */
 bool message_cut_off(struct message_reader *m, struct message *ret_message);

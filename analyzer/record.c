@@ -53,6 +53,7 @@ void record_reader_lose(struct record_reader *r, int64_t offset)
 static struct record_event lose(struct record_reader *r, enum record_event_kind kind)
 {
     struct record_event e = { .kind = kind, .first = r->first };
+    memcpy(e.broken, r->header, sizeof e.broken);
     record_reader_lose(r, e.first.offset);
     if (!e.first.is_hole) {
         r->lost_at_ns = e.first.at_ns;

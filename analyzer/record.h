@@ -23,7 +23,8 @@ enum record_event_kind {
     EVENT_BEGINS, /* a header is complete: header, first, unsure, lost_len are set */
     EVENT_BODY,   /* body bytes: body is set; its captured prefix is in body.data */
     EVENT_ENDS,   /* the body is complete */
-    EVENT_BROKEN, /* what should be a header is none: first is set; the boundaries are lost */
+    EVENT_BROKEN, /* what should be a header is none: first and broken are set; the boundaries are
+                     lost */
 };
 
 struct record_event {
@@ -31,6 +32,7 @@ struct record_event {
     struct record_header header;
     struct run first;      /* the run that holds the header's first byte, from that byte on */
     struct run body;       /* the part of the run that belongs to the body */
+    uint8_t broken[RECORD_HEADER_LEN];
     bool unsure;           /* found again behind lost boundaries */
     bool lost_to_snaplen;  /* ... which the snaplen, not missing segments, swallowed */
     int64_t lost_offset;   /* where the unknown bytes began ... */

@@ -227,22 +227,32 @@ static enum status note_new_session_ticket(struct facts *f, const struct message
                : set_hex(&f->issued_ticket_key_name, reader_take(&r, TICKET_KEY_NAME_LEN));
 }
 
+/* Names the record that a message begins, which need not be the one that ends it. */
+static void note_first_message(struct facts *f, enum side side, const struct message *m)
+{
+    for (unsigned i = f->record_count; m->begins_record && i-- > 0;)
+        if (f->records[i].side == side && f->records[i].offset + RECORD_HEADER_LEN == m->offset) {
+            f->records[i].first_message = m->type;
+            return;
+        }
+}
+
 static enum status note_message(struct tls *t, struct facts *f, enum side side,
                                 const struct message *m)
 {
     struct tls_side *s = &t->side[side];
-    if (s->record > 0 && m->begins_record)
-        f->records[s->record - 1].first_message = m->type;
     struct client_hello client;
     struct server_hello server;
     switch ((enum handshake_type)m->type) {
     case HANDSHAKE_CLIENT_HELLO:
+        note_first_message(f, side, m);
         f->hello_side = (uint8_t)side;
         if (client_hello_parse(m->body, m->len, &client))
             return note_client_hello(t, f, m, &client);
         return STATUS_OK;
     case HANDSHAKE_SERVER_HELLO:
     case HANDSHAKE_HELLO_RETRY_REQUEST_DRAFT:
+        note_first_message(f, side, m);
         if (!f->client_hello_seen && !f->server_hello_seen)
             f->hello_side = (uint8_t)other_side(side);
         if (server_hello_parse((enum handshake_type)m->type, m->body, m->len, &server))
@@ -252,6 +262,7 @@ static enum status note_message(struct tls *t, struct facts *f, enum side side,
         note_server_key_exchange(f, m->body);
         break;
     case HANDSHAKE_NEW_SESSION_TICKET:
+        note_first_message(f, side, m);
         f->messages[side] |= 1u << m->type;
         return note_new_session_ticket(f, m);
     case HANDSHAKE_HELLO_REQUEST:
@@ -268,8 +279,16 @@ static enum status note_message(struct tls *t, struct facts *f, enum side side,
         message_reset(&s->messages);
         return STATUS_OK;
     }
+    note_first_message(f, side, m);
     f->messages[side] |= 1u << m->type;
     return STATUS_OK;
+}
+
+/* What there is of a message whose rest will not come. */
+static enum status note_cut_off_message(struct tls *t, struct facts *f, enum side side)
+{
+    struct message m;
+    return message_cut_off(&t->side[side].messages, &m) ? note_message(t, f, side, &m) : STATUS_OK;
 }
 
 /* Records */
@@ -280,6 +299,14 @@ static bool is_early(const struct facts *f, enum side side, uint8_t type, int32_
            (!f->server_hello_seen || ack == ACK_UNKNOWN || ack < f->server_hello_end);
 }
 
+/* Whether a record stands directly behind one and those merged into it. */
+static bool continues_merged(const struct record *last, const struct record *record)
+{
+    int64_t end = (int64_t)last->offset + RECORD_HEADER_LEN + last->len +
+                  (int64_t)last->skipped * RECORD_HEADER_LEN + last->skipped_len;
+    return record->offset == end && last->skipped_len <= OFFSET_MAX;
+}
+
 /* Adds a record to the facts, or merges it, or lets it go; its index + 1, 0 when it has none. */
 static enum status keep_record(struct tls *t, struct facts *f, enum side side,
                                const struct record *record, uint16_t *ret_index)
@@ -287,7 +314,8 @@ static enum status keep_record(struct tls *t, struct facts *f, enum side side,
     struct tls_side *s = &t->side[side];
     *ret_index = 0;
     bool early = is_early(f, side, record->type, record->ack);
-    if (early && s->early_kept >= EARLY_RECORDS_MAX) {
+    if (early && s->early_kept >= EARLY_RECORDS_MAX &&
+        continues_merged(&f->records[s->last_early], record)) {
         struct record *last = &f->records[s->last_early];
         last->flags |= RECORD_MERGED;
         last->skipped++;
@@ -336,34 +364,29 @@ static enum status note_lost(struct tls *t, struct facts *f, enum side side,
     return keep_record(t, f, side, &lost, &index);
 }
 
-/* Whether a handshake record can be read: behind a ChangeCipherSpec they are encrypted, but for
- * the hellos that follow one in middlebox compatibility mode (RFC 8446 D.4, RFC 9846 E.4). */
+/*
+ * Whether the first message of a doubtful handshake record shows that it can be read: behind a
+ * ChangeCipherSpec they are encrypted, but for the hellos that follow one in middlebox
+ * compatibility mode (RFC 8446 D.4, RFC 9846 E.4).
+ */
 static bool is_clear_handshake(const struct facts *f, const struct record *record,
-                               const struct run *body)
+                               const struct message *first)
 {
-    bool behind_ccs = f->ccs_ns[record->side] != 0;
-    if (!behind_ccs && (record->flags & RECORD_UNSURE) == 0)
-        return true;
-    struct reader r = reader_of(body->data);
-    uint8_t type = reader_u8(&r);
-    uint64_t len = reader_be(&r, 3) + 4;
-    if (r.short_read)
-        return false;
-    bool is_hello = type == HANDSHAKE_CLIENT_HELLO || type == HANDSHAKE_SERVER_HELLO;
-    return behind_ccs ? is_hello && len == record->len : len <= record->len;
+    uint64_t len = (uint64_t)first->len + 4;
+    bool is_hello = first->type == HANDSHAKE_CLIENT_HELLO || first->type == HANDSHAKE_SERVER_HELLO;
+    return f->ccs_ns[record->side] != 0 ? is_hello && len == record->len : len <= record->len;
 }
 
 static enum status begin_record(struct tls *t, struct facts *f, enum side side,
                                 const struct record_event *e)
 {
     struct tls_side *s = &t->side[side];
-    if (e->unsure) {
-        f->boundary_losses[side]++;
-        message_reset(&s->messages);
-    }
-    enum status status = note_lost(t, f, side, e);
+    enum status status = e->unsure ? note_cut_off_message(t, f, side) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = note_lost(t, f, side, e);
     if (status != STATUS_OK)
         return status;
+    f->tls = 1;
     f->records_seen[side]++;
     s->record_type = e->header.type;
     s->alert_len = 0;
@@ -394,28 +417,37 @@ static enum status begin_record(struct tls *t, struct facts *f, enum side side,
 static enum status read_messages(struct tls *t, struct facts *f, enum side side, struct run body)
 {
     struct tls_side *s = &t->side[side];
-    struct message m;
     enum status status = STATUS_OK;
-    while (s->body_is_clear && message_next(&s->messages, &body, &m, &status)) {
-        status = note_message(t, f, side, &m);
-        if (status != STATUS_OK)
-            return status;
+    while (s->body_is_clear && status == STATUS_OK) {
+        struct message m;
+        bool complete = message_next(&s->messages, &body, &m, &status);
+        if (s->body_is_doubtful && (complete || message_begun(&s->messages, &m))) {
+            s->body_is_doubtful = false;
+            s->body_is_clear = is_clear_handshake(f, &f->records[s->record - 1], &m);
+        }
+        if (!s->body_is_clear)
+            message_reset(&s->messages);
+        else if (complete)
+            status = note_message(t, f, side, &m);
+        if (!complete)
+            break;
     }
-    return s->body_is_clear ? status : STATUS_OK;
+    return status;
 }
 
 /* A clear alert has two bytes (RFC 8446 6); an encrypted one is longer. */
-static void read_alert(struct tls_side *s, struct facts *f, enum side side, const struct run *body,
-                       uint32_t record_len)
+static void read_alert(struct tls_side *s, struct facts *f, const struct record *record,
+                       const struct run *body)
 {
+    enum side side = (enum side)record->side;
     for (size_t i = 0; i < body->data.len && s->alert_len < sizeof s->alert; i++)
         s->alert[s->alert_len++] = body->data.at[i];
-    if (record_len != sizeof s->alert || s->alert_len < sizeof s->alert || f->alert_seen[side])
+    if (record->len != sizeof s->alert || s->alert_len < sizeof s->alert || f->alert_seen[side])
         return;
     f->alert_seen[side] = 1;
     f->alert_level[side] = s->alert[0];
     f->alert_description[side] = s->alert[1];
-    f->alert_ns[side] = body->at_ns;
+    f->alert_ns[side] = record->at_ns;
 }
 
 static enum status read_body(struct tls *t, struct facts *f, enum side side,
@@ -431,11 +463,16 @@ static enum status read_body(struct tls *t, struct facts *f, enum side side,
             record->flags |= RECORD_HOLED;
     }
     if (s->record_type == RECORD_ALERT && record != NULL)
-        read_alert(s, f, side, &e->body, record->len);
+        read_alert(s, f, record, &e->body);
     if (s->record_type != RECORD_HANDSHAKE || record == NULL)
         return STATUS_OK;
-    if (is_first)
-        s->body_is_clear = is_clear_handshake(f, record, &e->body);
+    if (is_first) {
+        bool behind_ccs = f->ccs_ns[side] != 0;
+        s->body_is_clear = true;
+        s->body_is_doubtful = behind_ccs || (record->flags & RECORD_UNSURE) != 0;
+        if (behind_ccs) /* no message is continued there (RFC 5246 7.1) */
+            message_reset(&s->messages);
+    }
     return read_messages(t, f, side, e->body);
 }
 
@@ -446,6 +483,8 @@ static void end_record(struct tls *t, struct facts *f, enum side side)
         return;
     struct record *record = &f->records[s->record - 1];
     record->flags &= (uint8_t)~RECORD_OPEN;
+    if (s->body_is_clear && s->body_is_doubtful) /* too short for a message */
+        message_reset(&s->messages);
     if (s->acked_offset >= (int64_t)record->offset + RECORD_HEADER_LEN + record->len)
         record->all_acked_at_ns = s->acked_at_ns;
     s->record = 0;
@@ -453,17 +492,16 @@ static void end_record(struct tls *t, struct facts *f, enum side side)
 
 /* Before TLS */
 
-/* Whether a run begins like TLS: a hello, or, where the start of the flow is missing, any record. */
-static bool begins_like_tls(const struct facts *f, const struct run *run)
+/* Whether a run begins like TLS: a hello, or, where the start of a side is missing, any record. */
+static bool begins_like_tls(const struct facts *f, const struct tls_side *s, const struct run *run)
 {
+    bool any = s->begin_missing || (!f->syn_seen && f->client_basis != CLIENT_BY_SYN_ACK);
     if (run->data.len < RECORD_HEADER_LEN || !record_header_plausible(run->data.at))
         return false;
-    if (run->data.at[0] != RECORD_HANDSHAKE)
-        return !f->syn_seen && f->client_basis != CLIENT_BY_SYN_ACK;
-    if (run->data.len == RECORD_HEADER_LEN)
-        return true;
+    if (run->data.at[0] != RECORD_HANDSHAKE || run->data.len == RECORD_HEADER_LEN)
+        return any || run->data.at[0] == RECORD_HANDSHAKE;
     uint8_t message = run->data.at[RECORD_HEADER_LEN];
-    return message == HANDSHAKE_CLIENT_HELLO || message == HANDSHAKE_SERVER_HELLO || !f->syn_seen;
+    return any || message == HANDSHAKE_CLIENT_HELLO || message == HANDSHAKE_SERVER_HELLO;
 }
 
 /* Whether the very first byte of a side can be the start of a TLS record. */
@@ -471,6 +509,12 @@ static bool may_start_record(const struct run *run)
 {
     return run->data.len > 0 && run->data.at[0] >= RECORD_CHANGE_CIPHER_SPEC &&
            run->data.at[0] <= RECORD_HEARTBEAT;
+}
+
+/* Whether it holds less than a record's header. */
+static bool is_short(const struct run *run)
+{
+    return run->len < RECORD_HEADER_LEN;
 }
 
 /*
@@ -570,22 +614,45 @@ static enum status read_plaintext(struct tls *t, struct facts *f, enum side side
     return STATUS_OK;
 }
 
+/* The first bytes of a side are in a hole or behind a cut. Where the other side speaks TLS they were
+ * records, and reading goes on where one is found again. */
+static void pass_missing_begin(struct tls_side *s, const struct facts *f, struct run *run)
+{
+    if (s->mode == TLS_AT_START && f->tls) {
+        s->mode = TLS_RECORDS;
+        s->records = (struct record_reader){ 0 };
+        return;
+    }
+    if (s->mode == TLS_AT_START) {
+        s->begin_missing = true;
+        s->begin_offset = run->offset;
+        s->mode = TLS_PLAIN;
+    }
+    run_skip(run, run->len);
+}
+
+static void begin_records(struct tls_side *s, const struct run *run)
+{
+    bool is_handshake = run->data.at[0] == RECORD_HANDSHAKE;
+    s->mode = TLS_RECORDS;
+    s->records = (struct record_reader){ .unsure = !is_handshake };
+    if (s->begin_missing)
+        record_reader_lose(&s->records, s->begin_offset);
+}
+
 /* Decides how a side is read; consumes what is not TLS. */
 static enum status find_tls(struct tls *t, struct facts *f, enum side side, struct run *run)
 {
     struct tls_side *s = &t->side[side];
     enum status status = STATUS_OK;
     if (run->is_hole || run->data.len == 0) {
-        run_skip(run, run->len);
-        if (s->mode == TLS_AT_START)
-            s->mode = TLS_PLAIN;
+        pass_missing_begin(s, f, run);
         return STATUS_OK;
     }
-    if ((run->starts_segment && begins_like_tls(f, run)) ||
-        (s->mode == TLS_AT_START && may_start_record(run))) {
-        f->tls = 1;
-        s->mode = TLS_RECORDS;
-        s->records = (struct record_reader){ .unsure = run->data.at[0] != RECORD_HANDSHAKE };
+    bool may_begin = s->mode == TLS_AT_START || (run->starts_segment && is_short(run));
+    if ((run->starts_segment && begins_like_tls(f, s, run)) ||
+        (may_begin && may_start_record(run))) {
+        begin_records(s, run);
         return STATUS_OK;
     }
     if (s->mode == TLS_AT_START && take_v2_hello(t, f, side, run, &status)) {
@@ -597,13 +664,29 @@ static enum status find_tls(struct tls *t, struct facts *f, enum side side, stru
     return read_plaintext(t, f, side, run);
 }
 
+/* What was taken for the first record's header is plaintext. */
+static enum status read_as_plaintext(struct tls *t, struct facts *f, enum side side,
+                                     const struct record_event *e)
+{
+    struct run run = e->first;
+    run.len = RECORD_HEADER_LEN;
+    run.data = (struct bytes){ e->broken, sizeof e->broken };
+    t->side[side].mode = TLS_PLAIN;
+    return read_plaintext(t, f, side, &run);
+}
+
 static enum status read_records(struct tls *t, struct facts *f, enum side side, struct run *run)
 {
     struct tls_side *s = &t->side[side];
-    struct run before = *run;
+    bool was_lost = s->records.state == RECORD_LOST;
     struct record_event e = record_next(&s->records, run);
+    if (e.kind == EVENT_BROKEN && f->records_seen[side] == 0) /* it only looked like TLS */
+        return read_as_plaintext(t, f, side, &e);
+    if (s->records.state == RECORD_LOST && !was_lost)
+        f->boundary_losses[side]++;
     switch (e.kind) {
     case EVENT_MORE:
+    case EVENT_BROKEN:
         return STATUS_OK;
     case EVENT_BEGINS:
         return begin_record(t, f, side, &e);
@@ -611,15 +694,6 @@ static enum status read_records(struct tls *t, struct facts *f, enum side side, 
         return read_body(t, f, side, &e);
     case EVENT_ENDS:
         end_record(t, f, side);
-        return STATUS_OK;
-    case EVENT_BROKEN:
-        if (f->records_seen[side] == 0) { /* it only looked like TLS */
-            f->tls = 0;
-            s->mode = TLS_PLAIN;
-            before.starts_segment = false;
-            return read_plaintext(t, f, side, &before);
-        }
-        f->boundary_losses[side]++;
         return STATUS_OK;
     }
     return STATUS_OK;
@@ -695,7 +769,7 @@ static bool is_at_rest(const struct tls_side *s)
 
 bool tls_pack(const struct tls *t, struct buffer *out)
 {
-    enum { FIELDS_MAX = 15 };
+    enum { FIELDS_MAX = 17 };
     if (t->plaintext != NULL || !is_at_rest(&t->side[CLIENT]) || !is_at_rest(&t->side[SERVER]) ||
         !buffer_reserve(out, 2 * FIELDS_MAX * VARINT_MAX))
         return false;
@@ -703,6 +777,8 @@ bool tls_pack(const struct tls *t, struct buffer *out)
         const struct tls_side *s = &t->side[side];
         put_varint(out, s->mode);
         put_varint(out, s->plain_runs);
+        put_varint(out, s->begin_missing);
+        put_varint(out, (uint64_t)s->begin_offset);
         put_varint(out, s->records_kept);
         put_varint(out, s->early_kept);
         put_varint(out, s->last_early);
@@ -727,6 +803,8 @@ bool tls_unpack(struct reader *r, struct tls *ret_tls)
         struct tls_side *s = &ret_tls->side[side];
         s->mode = (uint8_t)get_varint(r);
         s->plain_runs = (uint8_t)get_varint(r);
+        s->begin_missing = get_varint(r) != 0;
+        s->begin_offset = (int64_t)get_varint(r);
         s->records_kept = (uint8_t)get_varint(r);
         s->early_kept = (uint8_t)get_varint(r);
         s->last_early = (uint16_t)get_varint(r);
@@ -747,10 +825,8 @@ bool tls_unpack(struct reader *r, struct tls *ret_tls)
 void tls_end(struct tls *t, struct facts *f)
 {
     for (enum side side = CLIENT; side <= SERVER; side++) {
-        struct tls_side *s = &t->side[side];
-        struct message m;
-        if (s->mode == TLS_RECORDS && s->body_is_clear && message_cut_off(&s->messages, &m) &&
-            note_message(t, f, side, &m) != STATUS_OK)
+        bool reads = t->side[side].mode == TLS_RECORDS;
+        if (reads && note_cut_off_message(t, f, side) != STATUS_OK)
             return; /* without memory the message stays unread, as if its end had been cut */
     }
 }

@@ -34,7 +34,10 @@ struct tls_side {
     uint8_t plain_runs;
     uint8_t records_kept;       /* of this side in facts */
     uint8_t early_kept;         /* client: early records kept; further ones are merged */
+    bool begin_missing;         /* the first bytes of this side were not captured ... */
+    int64_t begin_offset;       /* ... from there on; valid in TLS_PLAIN */
     bool body_is_clear;         /* of the record being read */
+    bool body_is_doubtful;      /* ... if the header of its first message is one */
     uint8_t alert_len;
     uint8_t alert[2];
     uint8_t record_type;        /* of the record being read */

@@ -58,19 +58,18 @@ install_packages() {
     fi
 }
 
-# Configures build/ when that is new or the options are others, and builds what has changed.
-# usage: build_release [OPTION OF MESON]...
-build_release() {
+# Configures build/ when that is new or the options are others.
+# usage: configure_release [OPTION OF MESON]...
+configure_release() {
     options="${MESON_OPTIONS-} $*"
     # shellcheck disable=SC2086 # options are words
     if [ ! -f build/build.ninja ]; then
         quietly meson setup build $options
         echo "$options" >build/options.txt
-    elif [ $# -gt 0 ] && [ "$options" != "$(cat build/options.txt)" ]; then
+    elif [ $# -gt 0 ] && [ "$options" != "$(cat build/options.txt 2>/dev/null)" ]; then
         quietly meson configure build $options
         echo "$options" >build/options.txt
     fi
-    quietly ninja -C build
 }
 
 # Runs a command; its output is shown only if it fails.

@@ -25,7 +25,8 @@ LEVELS = [
     "neighbour region",
     # edges to files, libraries and people
     "source capture pcapng inputs path_labels label store query sql_functions statistics "
-    "comparison selection latency table result regions report flows captures explain ladder show",
+    "comparison selection latency overview table result regions report flows captures explain "
+    "ladder show",
     # the program
     "row analyze writer ingest cli main",
 ]

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OVERVIEW_H
+#define OVERVIEW_H
+/*
+ * What stands around the numbers of a report: how many flows it is about, what the verdicts rest
+ * on, what was left out and why.
+ */
+#include "selection.h"
+
+/* How many flows each word holds for: bases, vantages, reasons. */
+enum { WORDS_MAX = 12, WORD_SIZE = 40 }; /* more of them are counted as "other" */
+
+struct word_count {
+    char word[WORD_SIZE];
+    int64_t flows;
+};
+
+struct word_counts {
+    struct word_count words[WORDS_MAX]; /* the most frequent first */
+    size_t count;
+    int64_t sum;
+};
+
+struct overview {
+    int64_t flows, sites, legs_unknown; /* of `ours`: TLS flows to us */
+    struct span span;                   /* first and last start of them */
+    int64_t outbound, internal;         /* flows selected that are not to us */
+    struct word_counts vantages;        /* of flows that were measured */
+    struct word_counts kind_bases, response_bases, region_bases;
+    struct word_counts left_out; /* why flows were not measured */
+};
+
+/* Reads the overview of a selection. On failure error has the text. */
+MUST_USE enum status overview_read(const struct selection *s, struct overview *ret_overview,
+                                   struct text *error);
+
+#endif

@@ -303,16 +303,21 @@ static enum status drop_duplicates(struct finder *f)
 
 /* ---- what is in a file ---- */
 
-static int64_t first_time(struct capture *c)
+/* Damage is not looked for here: whoever reads the file will meet it. */
+static enum status first_time(struct capture *c, int64_t *ret_at_ns)
 {
     struct frame frame;
+    *ret_at_ns = 0;
     for (int i = 0; i < PROBED_FRAMES_MAX; i++) {
-        if (capture_next(c, &frame) != STATUS_OK)
-            return 0;
-        if (frame.at_ns != FRAME_TIME_INVALID)
-            return frame.at_ns;
+        enum status status = capture_next(c, &frame);
+        if (status != STATUS_OK)
+            return status == STATUS_NO_MEMORY ? status : STATUS_OK;
+        if (frame.at_ns != FRAME_TIME_INVALID) {
+            *ret_at_ns = frame.at_ns;
+            break;
+        }
     }
-    return 0;
+    return STATUS_OK;
 }
 
 /* Whether the file is a capture, and when it starts; a note when it is none. */
@@ -326,7 +331,7 @@ static enum status probe(struct finder *f, struct found *file, bool *ret_is_capt
     if (status == STATUS_NO_MEMORY)
         return status;
     if (status == STATUS_OK) {
-        file->file.first_at_ns = first_time(c);
+        status = first_time(c, &file->file.first_at_ns);
     } else {
         *ret_is_capture = false;
         bool is_error = file->is_named || status == STATUS_IO;

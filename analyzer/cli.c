@@ -60,10 +60,7 @@ static const char HELP_INGEST[] =
 static const char HELP_REPORT[] =
     "usage: firstflight report [-d DB] [NAME] [OPTION]...\n"
     "\n"
-    "Answers a question about the connections in the database.\n"
-    "\n"
-    "  regions      time to the first response by client region and kind of handshake, and what\n"
-    "               0-RTT gains (the default)\n"
+    "Answers a question about the connections in the database: which one, says NAME, below.\n"
     "\n"
     "      --by COLUMN,...     group by these columns of table flow instead of client_region\n"
     "      --where SQL         only flows for which this is true, as \"sni = 'www.example.com'\"\n"
@@ -321,8 +318,8 @@ static enum status read_options(int argc, char **argv, size_t kind, struct comma
         if (option == '?' || !takes_option(kind, option))
             return wrong(error, size, "no such option here", argv[optind - 1], name);
         if (option == 'h') {
+            line->help_of = line->command;
             line->command = COMMAND_HELP;
-            line->text = COMMANDS[kind].help;
             return STATUS_OK;
         }
         if (!take_option(line, option, optarg))
@@ -353,7 +350,6 @@ enum status cli_read(int argc, char **argv, char *client_files[CLIENT_FILES_MAX]
     const char *word = argc > 1 ? argv[1] : "";
     if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "help") == 0) {
         ret_line->command = COMMAND_HELP;
-        ret_line->text = HELP;
         return STATUS_OK;
     }
     if (strcmp(word, "--version") == 0) {

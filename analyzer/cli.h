@@ -12,7 +12,7 @@ enum command {
     COMMAND_SHOW,
     COMMAND_SQL,
     COMMAND_CAPTURES,
-    COMMAND_HELP,    /* text is what to print */
+    COMMAND_HELP,    /* of help_of */
     COMMAND_VERSION,
 };
 
@@ -28,7 +28,7 @@ struct command_line {
     /* report and flows */
     const char *by, *where, *since, *until, *community_id;
     int64_t limit;             /* -1 = none given */
-    const char *text;          /* of COMMAND_HELP */
+    enum command help_of;      /* COMMAND_NONE: of the program */
 };
 
 /* Room for repeated options; freed by nobody, since it points into argv. */

@@ -240,6 +240,15 @@ static int command_query(const struct command_line *line)
     return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }
 
+static int command_help(enum command command)
+{
+    fputs(cli_help(command), stdout);
+    if (command == COMMAND_REPORT)
+        for (size_t i = 0; report_name(i) != NULL; i++)
+            printf("%s  %-12s %s\n", i == 0 ? "\n" : "", report_name(i), report_question(i));
+    return EXIT_DONE;
+}
+
 int main(int argc, char **argv)
 {
     char *client_files[CLIENT_FILES_MAX];
@@ -262,8 +271,7 @@ int main(int argc, char **argv)
     case COMMAND_VERSION:
         return command_version();
     case COMMAND_HELP:
-        fputs(line.text, stdout);
-        return EXIT_DONE;
+        return command_help(line.help_of);
     case COMMAND_NONE:
         break;
     }

@@ -92,7 +92,8 @@ static enum tri speaks_http2(const struct trial *t, const struct verdict *v, int
     const struct facts *f = t->f;
     if (f->alpn != NULL)
         return strcmp(f->alpn, "h2") == 0 ? TRI_YES : TRI_NO;
-    if (!t->is_tls13 || t->overhead == 0 || (!offers_http2(f) && f->client_hello_complete))
+    bool is_visible = !t->is_tls13 && f->server_hello_complete;
+    if (is_visible || t->overhead == 0 || (!offers_http2(f) && f->client_hello_complete))
         return TRI_NO;
     int signs = http2_by_extensions(t, v->early_data == EARLY_ACCEPTED) + http2_by_client(t, first);
     if (signs >= 2)
@@ -105,12 +106,8 @@ static enum tri speaks_http2(const struct trial *t, const struct verdict *v, int
 /* The first application record of the client that the response can answer; NOWHERE without. */
 static int first_client_data(const struct trial *t, const struct verdict *v)
 {
-    if (!t->is_tls13) {
-        int finished = 0;
-        while (finished < t->client.count && t->client.index[finished] != v->client_finished)
-            finished++;
-        return v->client_finished < 0 ? NOWHERE : next_data(&t->client, finished + 1);
-    }
+    if (!t->is_tls13)
+        return t->request;
     if (v->early_data == EARLY_ACCEPTED && t->h.early_first != NOWHERE)
         return t->h.early_first;
     return t->h.client_data;
@@ -333,13 +330,24 @@ static bool took_known_ticket(const struct trial *t)
     return t->f->psk_selected && knows_identity(t);
 }
 
+/* With early data accepted, what comes without the client's Finished is rather an answer to it. */
+static bool may_be_ticket_here(const struct search *s, const struct verdict *v, int i)
+{
+    if (s->ticket_len != 0 || took_known_ticket(s->t) || is_last_chance(s, i))
+        return false;
+    if (v->early_data != EARLY_ACCEPTED || v->client_finished < 0)
+        return true;
+    const struct record *finished = &s->t->f->records[v->client_finished];
+    return record_sent(candidate_at(s, i), record_end(finished)) != SENT_BEFORE;
+}
+
 /*
  * Several equal records right behind Finished are tickets: OpenSSL and GnuTLS send two in full
  * handshakes, Erlang three. In a resumed one the ticket that was offered tells better.
  */
 static bool begins_ticket_run(const struct search *s, const struct verdict *v, int i)
 {
-    if (s->ticket_len != 0 || took_known_ticket(s->t) || is_last_chance(s, i))
+    if (!may_be_ticket_here(s, v, i))
         return false;
     const struct record *a = candidate_at(s, i), *b = candidate_at(s, i + 1);
     uint32_t b_len = b->type == RECORD_CUT && b->len > 5 ? b->len - 5 : b->len;
@@ -366,8 +374,7 @@ static bool is_lone_ticket(const struct search *s, const struct verdict *v, int 
 {
     const struct trial *t = s->t;
     const struct record *r = candidate_at(s, i);
-    return s->ticket_len == 0 && !took_known_ticket(t) && is_ticket_sized(s, v, r->len) &&
-           !is_last_chance(s, i) && is_prompt(t, r);
+    return may_be_ticket_here(s, v, i) && is_ticket_sized(s, v, r->len) && is_prompt(t, r);
 }
 
 /* HTTP/2: who has read the request has read the client's SETTINGS before and acknowledged them. */
@@ -477,7 +484,8 @@ static void choose(struct search *s, struct verdict *v)
 {
     const struct trial *t = s->t;
     /* Up to TLS 1.2 tickets are clear: what answers first is certain, unless it may be unasked. */
-    bool is_certain = !t->is_tls13 && t->http2 == TRI_NO && v->first_server_data_ns == 0;
+    bool is_certain = !t->is_tls13 && t->f->server_hello_complete && t->http2 == TRI_NO &&
+                      v->first_server_data_ns == 0;
     enum basis basis = is_certain ? BASIS_PROTOCOL : BASIS_STRONG;
     bool behind_gap = false;
     bool is_cut = !t->f->server_hello_complete || record_is_gap(series_at(&t->client, t->request));

@@ -165,17 +165,34 @@ static int64_t flight_bytes(const struct trial *t, int server_finished)
            series_at(&t->server, hello)->offset;
 }
 
+/* A server of an older version refuses; a hello that was cut offered nothing if nothing was sent.
+ */
+static void judge_early_data(const struct trial *t, struct verdict *v)
+{
+    const struct facts *f = t->f;
+    if (f->early_data_offered) {
+        v->early_data = EARLY_REJECTED;
+        v->early_data_basis = BASIS_PROTOCOL;
+        v->early_data_reason = "version";
+        return;
+    }
+    int next = series_from_offset(&t->client, f->client_hello_end);
+    if (v->early_data == EARLY_UNKNOWN && f->client_hello_end > 0 && next < t->client.count &&
+        series_at(&t->client, next)->offset == f->client_hello_end &&
+        series_at(&t->client, next)->type == RECORD_HANDSHAKE) {
+        v->early_data = EARLY_NOT_OFFERED;
+        v->early_data_basis = BASIS_WEAK;
+        v->early_data_reason = "none_sent";
+    }
+}
+
 void judge_tls12(struct trial *t, struct verdict *v)
 {
     const struct facts *f = t->f;
     judge_kind(t, v);
     if (v->handshake == KIND_RESUMED)
         v->resumed_by = resumed_by(f);
-    if (f->early_data_offered) {
-        v->early_data = EARLY_REJECTED;
-        v->early_data_basis = BASIS_PROTOCOL;
-        v->early_data_reason = "version";
-    }
+    judge_early_data(t, v);
     if (f->messages[SERVER] & 1U << HANDSHAKE_CERTIFICATE_REQUEST)
         v->client_certificate = TRI_YES;
     else if (v->handshake == KIND_RESUMED ||
@@ -183,9 +200,12 @@ void judge_tls12(struct trial *t, struct verdict *v)
         v->client_certificate = TRI_NO;
     int client_finished = finished_of(&t->client);
     int server_finished = finished_of(&t->server);
-    int data = client_finished == NOWHERE
+    int data = series_find(&t->client, 0, RECORD_APPLICATION_DATA);
+    if (f->early_data_offered) /* what a client sent for TLS 1.3 in vain comes first */
+        data = client_finished == NOWHERE
                    ? NOWHERE
                    : series_find(&t->client, client_finished + 1, RECORD_APPLICATION_DATA);
+    t->request = data;
     v->false_start = false_start(t, v, data);
     v->client_finished = trial_index(&t->client, client_finished);
     v->server_finished = trial_index(&t->server, server_finished);

@@ -434,11 +434,33 @@ static void find_padded_finished(struct tls13 *h, const struct facts *f, int las
     h->server_finished = place < last ? place : last;
 }
 
+/*
+ * Whether a snaplen or a hole swallowed the flight. A client sends Finished when it has all of it,
+ * so what lies behind the bytes that its Finished acknowledges is no part of the flight.
+ */
+static bool flight_is_lost(struct tls13 *h, int hello, int first)
+{
+    if (hello >= h->server.count || !record_is_gap(series_at(&h->server, hello)))
+        return false;
+    if (first == NOWHERE)
+        return true;
+    if (h->client_finished == NOWHERE)
+        return false;
+    const struct record *finished = series_at(&h->client, h->client_finished);
+    return finished->ack != ACK_UNKNOWN && series_at(&h->server, first)->offset >= finished->ack;
+}
+
 static void find_server_flight(struct tls13 *h, const struct facts *f)
 {
     if (f->server_hello_end == 0)
         return;
-    int first = next_data(&h->server, series_from_offset(&h->server, f->server_hello_end));
+    int hello = series_from_offset(&h->server, f->server_hello_end);
+    int first = next_data(&h->server, hello);
+    if (flight_is_lost(h, hello, first)) {
+        h->server_finished = hello;
+        h->server_broken = true;
+        return;
+    }
     if (first == NOWHERE)
         return;
     h->server_flight = first;
@@ -450,7 +472,6 @@ static void find_server_flight(struct tls13 *h, const struct facts *f)
     } else if (!find_finished_by_length(h, f, last)) {
         find_flight_of_one_record(h, f, last);
     }
-    int hello = series_from_offset(&h->server, f->server_hello_end);
     h->server_broken |= series_is_broken_between(&h->server, hello, h->server_finished);
 }
 

@@ -57,8 +57,8 @@ struct tls13 {
 
     /* places in `server` */
     enum flight_shape shape;
-    int server_flight; /* first encrypted record */
-    int server_finished;
+    int server_flight;        /* first encrypted record */
+    int server_finished;      /* of a flight that was not captured: the gap instead */
     bool server_broken;       /* bytes of the flight were not seen */
     bool certificate_request; /* the flight has room for one, told by its records */
 };

@@ -500,7 +500,7 @@ static void add_quality(const struct ladder *l, struct text *t)
         text_add(t, " ms before the response)");
     }
     if (row_true(row->duplicates))
-        add_count_of(t, row->duplicates, " duplicates");
+        add_count_of(t, row->duplicates, row->duplicates.value == 1 ? " duplicate" : " duplicates");
     else
         text_add(t, ", no duplicates");
     add_count_of(t, row->truncated, " packets cut by the snaplen");

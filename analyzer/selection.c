@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdlib.h>
+#include <strings.h>
 
 /* ---- the database's answers to small questions ---- */
 
@@ -108,13 +109,21 @@ static enum status read_columns(struct selection *s, const char *list, struct te
     }
 }
 
-/* Whether SQL holds `word` as a name of its own, not as a part of another. */
-static bool has_word(const char *sql, const char *word)
+static bool is_name_character(char c)
 {
-    for (const char *at = sql; (at = strcasestr(at, word)) != NULL; at++) {
-        bool starts = at == sql || !(isalnum((unsigned char)at[-1]) || at[-1] == '_');
-        char behind = at[strlen(word)];
-        if (starts && !isalnum((unsigned char)behind) && behind != '_')
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Whether SQL holds `word` as a name: not as a part of another one, and not in a string. */
+static bool has_name(const char *sql, const char *word)
+{
+    size_t len = strlen(word);
+    bool in_string = false;
+    for (const char *at = sql; *at; at++) {
+        if (*at == '\'')
+            in_string = !in_string;
+        bool starts = at == sql || !is_name_character(at[-1]);
+        if (!in_string && starts && strncasecmp(at, word, len) == 0 && !is_name_character(at[len]))
             return true;
     }
     return false;
@@ -126,7 +135,7 @@ enum status selection_init(struct selection *ret_selection, struct database *dat
 {
     struct selection *s = ret_selection;
     *s = (struct selection){ .database = database, .where = options->where };
-    s->every_leg = options->where && has_word(options->where, "leg");
+    s->every_leg = options->where && has_name(options->where, "leg");
     s->limited = options->where || options->since || options->until;
     enum status status = read_span(database, &s->data, error);
     if (status == STATUS_OK)

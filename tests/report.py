@@ -4,9 +4,10 @@
 
 usage: report.py FIRSTFLIGHT
 
-Flows are written by SQL, with times drawn from known distributions; percentiles, gains and intervals
-are computed here again, by other means. Names hold what a terminal, a spreadsheet, a page or a shell
-would obey; no output may let it through. Prints each failure and exits 1 when there is any.
+Flows are written by SQL, with times drawn from known distributions; percentiles, gains and
+intervals are computed here again, by other means. Names hold what a terminal, a spreadsheet, a page
+or a shell would obey; no output may let it through. Prints each failure and exits 1 when there is
+any.
 """
 import csv
 import io
@@ -152,9 +153,10 @@ def test_numbers(program_path, directory):
                 for _ in range(count if name == "a.example" else count // 2):
                     ms = rtt * trips[kind] + slow * draw.lognormvariate(0, 0.5)
                     ms = round(ms * MS) / MS
-                    early = {"early_data": "accepted", "answered_early": 1} if kind == "0-rtt" else {}
+                    early = {"early_data": "accepted", "answered_early": 1}
                     database.add_answered(ms, rtt, client_region=region, sni=name, handshake=kind,
-                                          expected_round_trips=trips[kind], site=f"{region}1", **early)
+                                          expected_round_trips=trips[kind], site=f"{region}1",
+                                          **(early if kind == "0-rtt" else {}))
                     seen.setdefault((region, kind), []).append(ms)
                     strata.setdefault((region, name), {}).setdefault(kind, []).append(ms)
     for _ in range(29):
@@ -207,7 +209,8 @@ def test_numbers(program_path, directory):
             expect(near(row[f"gain_over_{other}_round_trips"], gain / rtt_ms[region], 1e-6),
                    f"gain in round trips over {other} in {region}")
         expect(row["answered_early_share"] == 1, f"answered early in {region}")
-    expect(near(rows["sea", "1.3", "0-rtt"]["refused_share"], 20 / (195 + 20), 1e-9), "refused share")
+    refused = rows["sea", "1.3", "0-rtt"]["refused_share"]
+    expect(near(refused, 20 / (195 + 20), 1e-9), "refused share")
 
     # The views say the same.
     for region, tls, kind, p50, p99 in database.connection.execute(
@@ -234,14 +237,15 @@ def test_page(program):
     expect("Server vantage, inbound." in page, "vantage and leg")
     expect("too few for percentiles (5 < 6)" in page, "too few")
     expect("p90 needs 36, p99 368" in page, "why there is a dash")
-    expect(re.search(r"^! sea: 9.3% of early data was refused. 100% of that with hello_retry.$", page,
-                     re.M), "warning of refusals")
+    warning = r"^! sea: 9.3% of early data was refused. 100% of that with hello_retry.$"
+    expect(re.search(warning, page, re.M), "warning of refusals")
     expect('firstflight report early-data --where "client_region=\'sea\'" --by site' in page,
            "the command that tells more")
     expect(re.search(r"^Left out 22 +no request|^Left out 22 +no response 20", page, re.M),
            "what was left out")
     expect("no SYN 1" in page and "one side 1" in page, "why it was left out")
-    expect(re.search(r"^Not inbound +1 edge-to-origin flows, 0 internal", page, re.M), "not inbound")
+    expect(re.search(r"^Not inbound +1 edge-to-origin flows, 0 internal", page, re.M),
+           "not inbound")
     expect("seed 1" in page and "seed" not in program.text("report"), "seed with -v only")
     plain = program.text("report", locale="C")
     expect(plain.isascii() and "p50 " in plain, "ASCII without UTF-8")
@@ -255,8 +259,8 @@ def test_selection(program, database):
         return sum(row["flows"] for row in program.json("report", *arguments))
 
     everything = flows()
-    expect(flows("--where", "client_region = 'eu'") + flows("--where", "client_region = 'sea' -- c") ==
-           everything, "--where splits the flows")
+    parts = ("client_region = 'eu'", "client_region = 'sea' -- comment")
+    expect(sum(flows("--where", part) for part in parts) == everything, "--where splits the flows")
     middle = "2026-06-02T14:00:00.500"
     expect(flows("--until", middle) + flows("--since", middle) == everything, "a time splits them")
     expect(flows("--since", "-2h") == everything and flows("--since", "13:00") == everything,
@@ -265,6 +269,10 @@ def test_selection(program, database):
     expect({row["sni"] for row in by_name} == {"a.example", "b.example"}, "--by two columns")
     legs = program.json("report", "coverage", "--by", "leg")
     expect(sum(row["flows"] for row in legs) == database.flows, "coverage holds all flows")
+    expect(flows("--where", "leg IS NOT NULL") == everything and
+           "legs as --where" in program.text("report", "--where", "leg = 'outbound'") and
+           "legs as --where" not in program.text("report", "--where", "sni <> 'leg'"),
+           "--where may speak of legs")
     early = {row["client_region"]: row
              for row in program.json("report", "early-data", "--by", "client_region")}
     expect(early["sea"]["rejected"] == 20 and early["sea"]["rejected_by"] == "hello_retry 20" and
@@ -339,19 +347,22 @@ def test_hostile(program_path, directory):
                     continue
                 text = program.text(*command, *options, locale=locale)
                 allowed = "\n\r\t" if style == "csv" else "\n"
-                expect(is_harmless(text, allowed), f"{command} {style} {locale}: control characters")
+                expect(is_harmless(text, allowed),
+                       f"{command} {style} {locale}: control characters")
                 expect(locale == "C.UTF-8" or text.isascii(), f"{command} in the C locale")
                 if style == "csv":
-                    cells = [cell for row in csv.reader(io.StringIO(text, newline="")) for cell in row]
-                    expect(not any(map(begins_like_formula, cells)), f"{command}: formulas in CSV")
+                    rows = csv.reader(io.StringIO(text, newline=""))
+                    expect(not any(begins_like_formula(cell) for row in rows for cell in row),
+                           f"{command}: formulas in CSV")
                 if style == "markdown":
                     expect("<script" not in text, f"{command}: HTML in Markdown")
 
     # JSON keeps the names as they are, whatever they hold.
     rows = program.json("sql", "SELECT DISTINCT sni FROM flow ORDER BY flow_id")
     expect([row["sni"] for row in rows] == HOSTILE, "names in JSON")
-    text = program.text("sql", "SELECT DISTINCT sni FROM flow ORDER BY flow_id", "--format", "ndjson")
-    expect([json.loads(line)["sni"] for line in text.splitlines()] == HOSTILE, "names in NDJSON")
+    lines = program.text("sql", "SELECT DISTINCT sni FROM flow ORDER BY flow_id", "--format",
+                         "ndjson").splitlines()
+    expect([json.loads(line)["sni"] for line in lines] == HOSTILE, "names in NDJSON")
 
     # A command that is offered to be pasted holds no name that a shell or SQL would obey.
     for line in program.text("report").splitlines():
@@ -359,6 +370,41 @@ def test_hostile(program_path, directory):
         expect(not pasted or re.fullmatch(r"  firstflight report early-data --where "
                                           r"\"client_region='[A-Za-z0-9._:/-]+'\" --by site", line),
                f"offered command: {line!r}")
+
+
+# -- ladders of real flows --
+
+def test_ladders(program_path, directory):
+    def ladder(name):
+        database = directory / f"{name}.db"
+        program = Program(program_path, database)
+        capture = TOP / "samples" / "scenarios" / f"{name}.pcap"
+        subprocess.run([program_path, "ingest", "-q", "-d", database, capture], check=True)
+        plain = program.text("show", "1", locale="C")
+        expect(plain.isascii() and all(len(line) <= 100 for line in plain.splitlines()),
+               f"{name}: ASCII lines of at most 100 columns")
+        uid = program.json("flows")[0]["flow_uid"]
+        expect(program.text("show", uid[:8].upper(), locale="C") == plain,
+               f"{name}: by its flow_uid")
+        return plain
+
+    def place(text, words):
+        expect(words in text, f"{words!r} in\n{text}")
+        return text.find(words)
+
+    early = ladder("tls13_0rtt_accepted")
+    expect(place(early, "/ |- ClientHello") < place(early, "|- early data") <
+           place(early, "| |<------------ RESPONSE -|") < place(early, "\\ |- EndOfEarlyData"),
+           "an early answer lies inside the bracket")
+    late = ladder("tls13_0rtt_accepted_late")
+    expect(place(late, "\\ |- EndOfEarlyData") < place(late, "  |<------------ RESPONSE -|"),
+           "a late answer lies below the bracket")
+    place(ladder("tls13_0rtt_rejected_hrr"), "<--- HelloRetryRequest -|")
+    place(ladder("tls13_full"), "no psk: full, certain")
+    place(ladder("tls12_full"), "ClientKeyExchange")
+    place(ladder("failed_by_client_alert"), "alert")
+    place(ladder("refused"), "failed: refused")
+    place(ladder("plaintext_http"), "no TLS")
 
 
 # -- what is not as it should be --
@@ -389,6 +435,7 @@ def main():
         directory = pathlib.Path(name)
         test_numbers(program, directory)
         test_hostile(program, directory)
+        test_ladders(program, directory)
         test_odd_databases(program, directory)
     print(f"{len(FAILURES)} failures")
     return 1 if FAILURES else 0

@@ -35,7 +35,8 @@ struct analysis {
     struct drop_counts drops;
     struct connection_pool pool;
     struct buffer packed;       /* of the flow being finished or parked */
-    size_t connections, parked_bytes;
+    struct secrets *secrets;    /* out of the captures; NULL before the first */
+    size_t connections, parked_bytes, keyed_bytes;
     uint64_t finished;
     int64_t now_ns;             /* largest time of a frame */
     uint32_t file;
@@ -63,6 +64,7 @@ static void free_flow(struct analysis *a, struct flow *flow)
     if (c != NULL) {
         if (a->options.labeler != NULL)
             label_finish(a->options.labeler, &c->label);
+        a->keyed_bytes -= c->keyed_memory;
         connection_close(&a->pool, c);
         a->connections--;
     }
@@ -81,6 +83,7 @@ void analysis_close(struct analysis *a)
             free_flow(a, f);
     flow_table_close(a->flows);
     past_close(a->past);
+    secrets_close(a->secrets);
     connection_pool_done(&a->pool);
     buffer_done(&a->packed);
     free(a);
@@ -90,6 +93,19 @@ void analysis_begin_file(struct analysis *a, uint32_t file)
 {
     a->file = file;
     a->drops = (struct drop_counts){ 0 };
+}
+
+enum status analysis_secrets(struct analysis *a, struct bytes key_log)
+{
+    if (a->secrets == NULL)
+        a->secrets = secrets_open(a->options.seed, a->options.secrets);
+    return a->secrets == NULL ? STATUS_NO_MEMORY : secrets_add_text(a->secrets, key_log);
+}
+
+/* Where the secrets of connections are looked for; NULL without any. */
+static const struct secrets *all_secrets(const struct analysis *a)
+{
+    return a->secrets != NULL ? a->secrets : a->options.secrets;
 }
 
 const struct drop_counts *analysis_drops(const struct analysis *a)
@@ -390,7 +406,14 @@ enum status analysis_end(struct analysis *a)
 static size_t memory_used(const struct analysis *a)
 {
     return flow_count(a->flows) * sizeof(struct flow) + a->connections * CONNECTION_COST +
-           a->parked_bytes;
+           a->parked_bytes + a->keyed_bytes;
+}
+
+static void count_keyed_memory(struct analysis *a, struct connection *c)
+{
+    size_t now = tls_keyed_memory(&c->tls);
+    a->keyed_bytes += now - c->keyed_memory;
+    c->keyed_memory = now;
 }
 
 /* Time passes: silent flows are over or parked, and flows beyond the memory cap must go. */
@@ -623,12 +646,15 @@ static enum status follow_connection(struct analysis *a, struct flow *flow, enum
     enum status status = STATUS_OK;
     if (s->payload_len > 0 && (s->flags & TCP_RST) == 0) {
         flow->payload_seen[side] = true;
+        c->tls.secrets = all_secrets(a);
         status = follow_payload(c, side, s);
     }
     if (!is_syn)
         connection_acknowledge(c, side, s);
     if (status == STATUS_OK)
         status = give_up_lost_holes(c, a->now_ns);
+    if (all_secrets(a) != NULL)
+        count_keyed_memory(a, c);
     if (status == STATUS_OK && s->payload_len > 0)
         status = follow_label(a, flow, side, s);
     return status;

@@ -11,6 +11,7 @@
 #include "label.h"
 #include "neighbour.h"
 #include "profile.h"
+#include "secrets.h"
 #include "stage.h"
 
 struct analysis;
@@ -21,6 +22,8 @@ struct analysis_options {
     struct half_opens *half_opens; /* not owned */
     struct profiles *profiles;    /* what servers have in common is learned here; not owned */
     struct neighbours *neighbours; /* round trips of the point's clients; not owned */
+    const struct secrets *secrets; /* of --keylog; not owned; NULL = decrypt with those only that the
+                                      captures bring */
     size_t memory_max;            /* bytes of live flows; the ones nearest to their idle limit are
                                      closed as evicted when it is reached */
     uint64_t seed;                /* of the flow table */
@@ -32,6 +35,9 @@ void analysis_close(struct analysis *a);
 
 /* The frames that follow are of that file of the run. */
 void analysis_begin_file(struct analysis *a, uint32_t file);
+
+/* Adds TLS key log lines that the captures of this point brought. STATUS_NO_MEMORY or STATUS_OK. */
+MUST_USE enum status analysis_secrets(struct analysis *a, struct bytes key_log);
 
 /* Takes a frame. STATUS_OK whatever is in it; STATUS_NO_MEMORY, STATUS_IO of the stage. */
 MUST_USE enum status analysis_frame(struct analysis *a, const struct frame *frame);

@@ -46,6 +46,9 @@ static const char HELP_INGEST[] =
     "      --clients FILE      prefixes of clients: geofeed CSV (RFC 8805), CSV prefix,region, or\n"
     "                          .mmdb; may be given again, the first that knows an address answers\n"
     "      --local LIST|FILE   our own prefixes, to tell inbound connections from our own outbound\n"
+    "      --keylog FILE       TLS secrets as SSLKEYLOGFILE makes programs write them: connections that\n"
+    "                          they open are judged by what was said, not by lengths; may be given\n"
+    "                          again. Secrets inside pcapng files are used without asking\n"
     "      --filter EXPR       read only packets that match a pcap filter expression\n"
     "      --files-from FILE   more paths, one a line; - is standard input\n"
     "      --max-memory SIZE   for connections in progress and results, as 512M or 2G (1G)\n"
@@ -124,6 +127,7 @@ enum option_code {
     OPTION_LABELS,
     OPTION_CLIENTS,
     OPTION_LOCAL,
+    OPTION_KEYLOG,
     OPTION_FILTER,
     OPTION_FILES_FROM,
     OPTION_MAX_MEMORY,
@@ -146,6 +150,7 @@ static const struct option OPTIONS[] = {
     { "labels", required_argument, NULL, OPTION_LABELS },
     { "clients", required_argument, NULL, OPTION_CLIENTS },
     { "local", required_argument, NULL, OPTION_LOCAL },
+    { "keylog", required_argument, NULL, OPTION_KEYLOG },
     { "filter", required_argument, NULL, OPTION_FILTER },
     { "files-from", required_argument, NULL, OPTION_FILES_FROM },
     { "max-memory", required_argument, NULL, OPTION_MAX_MEMORY },
@@ -178,7 +183,8 @@ static const struct {
 } COMMANDS[] = {
     { "ingest", COMMAND_INGEST, HELP_INGEST, 0, SIZE_MAX, "paths of captures",
       { OPTION_SITE, OPTION_HOST, OPTION_REGION, OPTION_LABELS, OPTION_CLIENTS, OPTION_LOCAL,
-        OPTION_FILTER, OPTION_FILES_FROM, OPTION_MAX_MEMORY, OPTION_NO_FACTS, OPTION_NO_LABELS } },
+        OPTION_KEYLOG, OPTION_FILTER, OPTION_FILES_FROM, OPTION_MAX_MEMORY, OPTION_NO_FACTS,
+        OPTION_NO_LABELS } },
     { "report", COMMAND_REPORT, HELP_REPORT, 0, 1, "one name of a report",
       { OPTION_BY, OPTION_WHERE, OPTION_SINCE, OPTION_UNTIL, OPTION_FORMAT, 'o' } },
     { "flows", COMMAND_FLOWS, HELP_FLOWS, 0, 0, "options only",
@@ -248,6 +254,14 @@ static bool add_client_file(struct ingest_options *o, char *path)
     return true;
 }
 
+static bool add_keylog_file(struct ingest_options *o, const char *path)
+{
+    if (o->keylog_file_count == KEYLOG_FILES_MAX)
+        return false;
+    o->keylog_files[o->keylog_file_count++] = path;
+    return true;
+}
+
 /* Takes one option; false when its value is wrong. */
 static bool take_option(struct command_line *line, int option, char *value)
 {
@@ -263,6 +277,7 @@ static bool take_option(struct command_line *line, int option, char *value)
     case OPTION_LABELS: in->inputs.label_pattern = value; return true;
     case OPTION_CLIENTS: return add_client_file(in, value);
     case OPTION_LOCAL: in->local = value; return true;
+    case OPTION_KEYLOG: return add_keylog_file(in, value);
     case OPTION_FILTER: in->filter = value; return true;
     case OPTION_FILES_FROM: in->inputs.files_from = value; return true;
     case OPTION_MAX_MEMORY: return read_size(value, &in->memory_max) && in->memory_max >= 1 << 20;

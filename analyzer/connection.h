@@ -32,6 +32,7 @@ struct connection {
     int64_t acked_ns[2];
     int64_t rtt_end, rtt_at_ns;      /* server data whose ACK is awaited; rtt_at_ns 0 = none */
     int64_t plain_response_offset;
+    size_t keyed_memory; /* of tls, as last counted by analyze.c */
 };
 
 /*

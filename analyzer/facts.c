@@ -179,10 +179,15 @@ static int64_t get_time(struct reader *r, int64_t base)
     return base + ((int64_t)(value >> 1) ^ -(int64_t)(value & 1));
 }
 
+/* Above the flags of a packed record: its content follows them. */
+enum { PACKED_HAS_CONTENT = 1 << 8 };
+
 static void pack_record(struct buffer *out, const struct record *r, int64_t start_ns)
 {
     put_varint(out, r->side | (unsigned)r->type << 1);
-    put_varint(out, r->flags);
+    put_varint(out, r->flags | (r->content != 0 ? PACKED_HAS_CONTENT : 0U));
+    if (r->content != 0)
+        put_varint(out, r->content);
     put_varint(out, r->first_message);
     put_time(out, r->at_ns, start_ns);
     put_time(out, r->last_at_ns, r->at_ns);
@@ -203,7 +208,10 @@ static struct record unpack_record(struct reader *r, int64_t start_ns)
     uint64_t side_type = get_varint(r);
     x.side = side_type & 1;
     x.type = (uint8_t)(side_type >> 1);
-    x.flags = (uint8_t)get_varint(r);
+    uint64_t flags = get_varint(r);
+    x.flags = (uint8_t)flags;
+    if ((flags & PACKED_HAS_CONTENT) != 0)
+        x.content = (uint16_t)get_varint(r);
     x.first_message = (uint8_t)get_varint(r);
     x.at_ns = get_time(r, start_ns);
     x.last_at_ns = get_time(r, x.at_ns);
@@ -270,7 +278,7 @@ static char *unpack_text(struct reader *r)
 enum status facts_pack(const struct facts *f, struct buffer *out)
 {
     size_t most = sizeof f->client.address.octet * 2 + BITMAP_LEN +
-                  VARINT_MAX * (8 + SCALAR_COUNT + 3 * RESENDS_MAX + 14 * (size_t)f->record_count);
+                  VARINT_MAX * (8 + SCALAR_COUNT + 3 * RESENDS_MAX + 15 * (size_t)f->record_count);
     if (!buffer_reserve(out, most))
         return STATUS_NO_MEMORY;
     const struct endpoint *ends[2] = { &f->client, &f->server };
@@ -369,7 +377,7 @@ enum {
     JSON_NUMBER_MAX = 21,  /* characters of a number and what stands before it */
     JSON_NAME_MAX = 40,    /* of a member's name with its punctuation */
     JSON_ESCAPE_MAX = 6,   /* one character of text */
-    JSON_RECORD_MAX = 16 * JSON_NUMBER_MAX,
+    JSON_RECORD_MAX = 17 * JSON_NUMBER_MAX,
 };
 
 static void add_words(struct buffer *out, const char *words)
@@ -484,10 +492,12 @@ static void add_record(struct buffer *out, char before, const struct record *r, 
     add_element(out, ',', r->ack);
     add_element(out, ',', r->flags);
     add_element(out, ',', r->first_message);
-    if (r->skipped > 0) {
+    if (r->skipped > 0 || r->content != 0) {
         add_element(out, ',', r->skipped);
         add_element(out, ',', r->skipped_len);
     }
+    if (r->content != 0)
+        add_element(out, ',', r->content);
     add_character(out, ']');
 }
 
@@ -599,6 +609,7 @@ static struct record read_record(const json_t *a, int64_t start_ns)
         .first_message = (uint8_t)element(a, 12),
         .skipped = (uint32_t)element(a, 13),
         .skipped_len = (uint32_t)element(a, 14),
+        .content = (uint16_t)element(a, 15),
     };
     r.last_at_ns = r.at_ns + element(a, 4);
     r.acked_at_ns = time_of(json_array_get(a, 5), r.at_ns);

@@ -60,6 +60,15 @@ struct record {
     uint8_t type;         /* enum record_type */
     uint8_t flags;        /* enum record_flag */
     uint8_t first_message; /* handshake type of a clear handshake record's first message, else 255 */
+    uint16_t content;     /* what it holds inside, where it was decrypted: enum content of content.h;
+                             0 = it was not */
+};
+
+enum keys { /* how the secrets of a connection did */
+    KEYS_NONE,    /* there were none */
+    KEYS_USED,    /* all records that were tried could be opened */
+    KEYS_PARTIAL, /* some of them */
+    KEYS_FAILED,  /* none: wrong secrets, or records with bytes missing */
 };
 
 struct resend {
@@ -211,6 +220,7 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
     X2(uint32_t, records_seen)     /* all records, also those not kept */                          \
     X2(uint8_t, records_full)      /* no more are kept */                                          \
     X2(uint8_t, not_tls)           /* that side's bytes are no TLS records */                      \
+    X(uint8_t, keys)               /* enum keys */                                                 \
     X(uint8_t, tls_reversed)       /* the TCP server sent the ClientHello: sides of records,       \
                                       messages, CCS and alerts are those of TLS, not of TCP */
 
@@ -218,7 +228,7 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
 #define FACTS_TEXT(X)                                                                              \
     X(server_name)            /* SNI as sent, printable ASCII */                                   \
     X(alpn_offered)           /* "h2,http/1.1" */                                                  \
-    X(alpn)                   /* selected, where it is visible (TLS <= 1.2) */                     \
+    X(alpn)                   /* selected: visible in TLS <= 1.2, decrypted in TLS 1.3 */          \
     X(ja4)                                                                                         \
     X(session_id_hash)        /* of the ClientHello; empty ids have none */                        \
     X(server_session_id_hash)                                                                      \
@@ -288,13 +298,15 @@ bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX],
 
 /*
  * JSON for table flow_facts: an object of the facts that are not zero, and "records", an array of
- * arrays in the order of FACTS_RECORD_FIELDS, of which the last two are left out where they are 0.
+ * arrays in the order of FACTS_RECORD_FIELDS, of which the last three are left out where they and
+ * those behind them are 0.
  * "start" is epoch ns; other times count from it, but for the fields _after of a record, which
  * count from its own "at", and "more_packets" from its packet_no. facts_from_json() restores them.
  */
 #define FACTS_RECORD_FIELDS                                                                        \
     "side", "type", "len", "at", "last_after", "acked_after", "all_acked_after", "packet_no",      \
-        "more_packets", "offset", "ack", "flags", "first_message", "skipped", "skipped_len"
+        "more_packets", "offset", "ack", "flags", "first_message", "skipped", "skipped_len", \
+        "content"
 MUST_USE enum status facts_to_json(const struct facts *f, struct buffer *out);
 bool facts_from_json(struct bytes json, struct facts *ret_facts);
 

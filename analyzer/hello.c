@@ -7,6 +7,7 @@
 enum extension_type {
     EXTENSION_SERVER_NAME = 0,
     EXTENSION_ALPN = 16,
+    EXTENSION_ENCRYPT_THEN_MAC = 22,
     EXTENSION_RECORD_SIZE_LIMIT = 28,
     EXTENSION_SESSION_TICKET = 35,
     EXTENSION_KEY_SHARE_DRAFT = 40, /* TLS 1.3 drafts up to 22 */
@@ -326,6 +327,12 @@ static void server_session_ticket(struct server_hello *hello, struct extension *
     hello->has_session_ticket = true;
 }
 
+static void server_encrypt_then_mac(struct server_hello *hello, struct extension *e)
+{
+    (void)e;
+    hello->has_encrypt_then_mac = true;
+}
+
 /*
  * RFC 8446 4.2.8 (RFC 9846 4.3.8): KeyShareServerHello, or KeyShareHelloRetryRequest, which is the
  * group alone.
@@ -356,6 +363,7 @@ static const struct {
     void (*parse)(struct server_hello *hello, struct extension *e);
 } SERVER_EXTENSIONS[] = {
     { EXTENSION_ALPN, server_alpn },
+    { EXTENSION_ENCRYPT_THEN_MAC, server_encrypt_then_mac },
     { EXTENSION_SESSION_TICKET, server_session_ticket },
     { EXTENSION_KEY_SHARE_DRAFT, server_key_share },
     { EXTENSION_PRE_SHARED_KEY, server_pre_shared_key },

@@ -78,6 +78,7 @@ struct server_hello {
     bool has_key_share;
     uint16_t key_share_group;      /* 0 without */
     struct bytes alpn;             /* selected protocol, TLS <= 1.2; empty without */
+    bool has_encrypt_then_mac;     /* extension 22 (RFC 7366), TLS <= 1.2 */
     bool is_downgrade;             /* RFC 8446 4.1.3 sentinel in the random */
 };
 

@@ -8,9 +8,11 @@
 #include "profile.h"
 #include "region.h"
 #include "row.h"
+#include "secrets.h"
 #include "store.h"
 #include "writer.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +65,7 @@ struct ingest {
     struct labeler *labeler;
     struct regions *clients;
     struct prefix_set *local;
+    struct secrets *secrets; /* of --keylog; NULL without */
     struct run_point *points;
     struct run_file *files;
     size_t file_count;
@@ -73,10 +76,12 @@ struct ingest {
     size_t point, file;         /* indexes; file is global */
     struct analysis *analysis;  /* of the current point */
     struct capture *capture;    /* of the current file */
+    size_t secrets_read;        /* bytes of the key log lines that it brought */
     uint64_t packets, bytes_done, bytes_total;
     const char *doing;
     /* the outcome */
     struct ingest_result result;
+    size_t keyed[KEYS_FAILED + 1]; /* flows by how their secrets did */
     struct note *notes;
     size_t note_count;
     char error[1024];
@@ -140,6 +145,40 @@ static enum status open_regions(struct ingest *i)
     return STATUS_OK;
 }
 
+static void note_keylog(struct ingest *i)
+{
+    struct secrets_counts counts = secrets_counts(i->secrets);
+    if (counts.kept == 0)
+        add_note(i, true, "--keylog: no secrets of TLS connections in it");
+    if (counts.bad > 0)
+        add_note(i, false, "--keylog: %zu lines could not be read and are left out", counts.bad);
+    if (counts.conflicting > 0)
+        add_note(i, false, "--keylog: %zu lines say something else than lines before them, which hold",
+                 counts.conflicting);
+    if (counts.over_cap > 0)
+        add_note(i, true, "--keylog: more than %d secrets; the last %zu are left out", SECRETS_MAX,
+                 counts.over_cap);
+}
+
+static enum status open_keylog(struct ingest *i)
+{
+    const struct ingest_options *o = &i->options;
+    if (o->keylog_file_count == 0)
+        return STATUS_OK;
+    i->secrets = secrets_open(i->seed, NULL);
+    if (i->secrets == NULL)
+        return STATUS_NO_MEMORY;
+    for (size_t k = 0; k < o->keylog_file_count; k++) {
+        enum status status = secrets_add_file(i->secrets, o->keylog_files[k]);
+        if (status == STATUS_IO)
+            return fail(i, status, "--keylog %s: %s", o->keylog_files[k], strerror(errno));
+        if (status != STATUS_OK)
+            return status;
+    }
+    note_keylog(i);
+    return STATUS_OK;
+}
+
 static enum status list_files(struct ingest *i)
 {
     const struct inputs *in = &i->inputs;
@@ -191,6 +230,8 @@ enum status ingest_open(const struct ingest_options *options, struct ingest **re
     enum status status = find_inputs(i);
     if (status == STATUS_OK)
         status = open_regions(i);
+    if (status == STATUS_OK)
+        status = open_keylog(i);
     if (status == STATUS_OK && i->file_count == 0)
         return fail(i, STATUS_REFUSED, "no captures found: name pcap or pcapng files, directories "
                                        "that hold some, or - for standard input");
@@ -231,6 +272,7 @@ void ingest_close(struct ingest *i)
     labeler_close(i->labeler);
     regions_close(i->clients);
     prefix_set_close(i->local);
+    secrets_close(i->secrets);
     store_close(i->store);
     for (size_t k = 0; k < i->note_count; k++)
         free(i->notes[k].text);
@@ -330,6 +372,7 @@ static enum status begin_point(struct ingest *i)
         .half_opens = p->half_opens,
         .profiles = i->profiles,
         .neighbours = p->neighbours,
+        .secrets = i->secrets,
         .memory_max = i->options.memory_max / 2,
         .seed = i->seed,
     };
@@ -378,6 +421,7 @@ static enum status begin_file(struct ingest *i)
     status = capture_open(f->input->path, i->options.filter, &i->capture);
     if (status == STATUS_OK) {
         analysis_begin_file(i->analysis, (uint32_t)i->file);
+        i->secrets_read = 0;
         return STATUS_OK;
     }
     if (status == STATUS_NO_MEMORY)
@@ -422,6 +466,17 @@ static enum status end_file(struct ingest *i, enum status reading)
     return STATUS_OK;
 }
 
+/* Passes on the key log lines that the capture brought since the last packet. */
+static enum status read_secrets(struct ingest *i)
+{
+    struct bytes all = capture_secrets(i->capture);
+    if (all.len <= i->secrets_read)
+        return STATUS_OK;
+    struct bytes added = bytes_after(all, i->secrets_read);
+    i->secrets_read = all.len;
+    return analysis_secrets(i->analysis, added);
+}
+
 static enum status read_frames(struct ingest *i)
 {
     struct frame frame;
@@ -431,7 +486,9 @@ static enum status read_frames(struct ingest *i)
             return reading;
         if (reading != STATUS_OK)
             return end_file(i, reading);
-        enum status status = analysis_frame(i->analysis, &frame);
+        enum status status = read_secrets(i);
+        if (status == STATUS_OK)
+            status = analysis_frame(i->analysis, &frame);
         if (status == STATUS_IO)
             return fail(i, status, "%s", stage_error(i->points[i->point].stage));
         if (status != STATUS_OK)
@@ -575,6 +632,8 @@ static enum status judge_flow(struct ingest *i, const struct facts *f, const str
                                ? DURATION_NONE
                                : neighbours_least(p->neighbours, &f->client.address, f->start_ns);
     struct verdict verdict = judge(f, profiles_find(i->profiles, f));
+    if (f->keys <= KEYS_FAILED)
+        i->keyed[f->keys]++;
     struct path path = path_of(f, neighbour_ns);
     struct timing timing = timing_of(f, &verdict, &path);
     struct row_context context = {
@@ -727,6 +786,14 @@ static enum status write_all(struct ingest *i)
     return status;
 }
 
+static void note_keyed(struct ingest *i)
+{
+    size_t with_secrets = i->keyed[KEYS_USED] + i->keyed[KEYS_PARTIAL] + i->keyed[KEYS_FAILED];
+    if (with_secrets > 0 || i->secrets != NULL)
+        add_note(i, false, "secrets for %zu connections: %zu decrypted, %zu partly, %zu not at all",
+                 with_secrets, i->keyed[KEYS_USED], i->keyed[KEYS_PARTIAL], i->keyed[KEYS_FAILED]);
+}
+
 enum status ingest_finish(struct ingest *i)
 {
     i->doing = "judging and writing";
@@ -745,6 +812,8 @@ enum status ingest_finish(struct ingest *i)
     }
     for (size_t k = 0; k < i->file_count; k++)
         i->result.files_known += i->files[k].state == FILE_KNOWN;
+    if (status == STATUS_OK)
+        note_keyed(i);
     return status;
 }
 

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { KEYLOG_FILES_MAX = 16 };
+
 struct ingest_options {
     const char *database;
     struct input_options inputs;
@@ -24,6 +26,8 @@ struct ingest_options {
     char **client_files;        /* --clients, in order */
     size_t client_file_count;
     const char *local;          /* --local; NULL */
+    const char *keylog_files[KEYLOG_FILES_MAX]; /* --keylog, in order */
+    size_t keylog_file_count;
     size_t memory_max;          /* bytes */
     bool no_facts;              /* flow_facts stays empty */
     bool no_labels;             /* nDPI is not asked */

@@ -138,6 +138,8 @@ static enum status note_client_hello(struct tls *t, struct facts *f, const struc
     if (s == STATUS_OK)
         s = set_key_name(&f->ticket_key_name, hello->psk_identity.len > 0 ? hello->psk_identity
                                                                           : hello->session_ticket);
+    if (s == STATUS_OK && t->secrets != NULL)
+        s = keyed_open(t->secrets, (enum side)f->hello_side, hello, &t->keyed);
     return s;
 }
 
@@ -255,9 +257,11 @@ static enum status note_message(struct tls *t, struct facts *f, enum side side,
         note_first_message(f, side, m);
         if (!f->client_hello_seen && !f->server_hello_seen)
             f->hello_side = (uint8_t)other_side(side);
-        if (server_hello_parse((enum handshake_type)m->type, m->body, m->len, &server))
-            return note_server_hello(f, m, &server);
-        return STATUS_OK;
+        if (!server_hello_parse((enum handshake_type)m->type, m->body, m->len, &server))
+            return STATUS_OK;
+        if (t->keyed != NULL && !server.is_hello_retry_request)
+            keyed_server_hello(t->keyed, &server);
+        return note_server_hello(f, m, &server);
     case HANDSHAKE_SERVER_KEY_EXCHANGE:
         note_server_key_exchange(f, m->body);
         break;
@@ -411,7 +415,10 @@ static enum status begin_record(struct tls *t, struct facts *f, enum side side,
         f->ccs_offset[side] = record.offset;
         f->ccs_ack[side] = record.ack;
     }
-    return keep_record(t, f, side, &record, &s->record);
+    status = keep_record(t, f, side, &record, &s->record);
+    if (status == STATUS_OK && t->keyed != NULL)
+        status = keyed_begin(t->keyed, side, &e->header, s->record, e->unsure);
+    return status;
 }
 
 static enum status read_messages(struct tls *t, struct facts *f, enum side side, struct run body)
@@ -456,6 +463,8 @@ static enum status read_body(struct tls *t, struct facts *f, enum side side,
     struct tls_side *s = &t->side[side];
     struct record *record = s->record == 0 ? NULL : &f->records[s->record - 1];
     bool is_first = record != NULL && e->body.offset == (int64_t)record->offset + RECORD_HEADER_LEN;
+    if (t->keyed != NULL)
+        keyed_body(t->keyed, side, &e->body);
     if (record != NULL) {
         record->last_at_ns = e->body.at_ns;
         record->last_packet_no = e->body.packet_no;
@@ -476,11 +485,27 @@ static enum status read_body(struct tls *t, struct facts *f, enum side side,
     return read_messages(t, f, side, e->body);
 }
 
-static void end_record(struct tls *t, struct facts *f, enum side side)
+/* The connection, or the need for what it holds, is over. */
+static enum status finish_keyed(struct tls *t, struct facts *f)
+{
+    enum status status = keyed_finish(t->keyed, f);
+    keyed_close(t->keyed);
+    t->keyed = NULL;
+    return status;
+}
+
+static enum status end_keyed(struct tls *t, struct facts *f, enum side side)
+{
+    enum status status = keyed_end(t->keyed, f, side);
+    return status == STATUS_OK && keyed_is_over(t->keyed) ? finish_keyed(t, f) : status;
+}
+
+static enum status end_record(struct tls *t, struct facts *f, enum side side)
 {
     struct tls_side *s = &t->side[side];
+    enum status status = t->keyed == NULL ? STATUS_OK : end_keyed(t, f, side);
     if (s->record == 0)
-        return;
+        return status;
     struct record *record = &f->records[s->record - 1];
     record->flags &= (uint8_t)~RECORD_OPEN;
     if (s->body_is_clear && s->body_is_doubtful) /* too short for a message */
@@ -488,6 +513,7 @@ static void end_record(struct tls *t, struct facts *f, enum side side)
     if (s->acked_offset >= (int64_t)record->offset + RECORD_HEADER_LEN + record->len)
         record->all_acked_at_ns = s->acked_at_ns;
     s->record = 0;
+    return status;
 }
 
 /* Before TLS */
@@ -693,8 +719,7 @@ static enum status read_records(struct tls *t, struct facts *f, enum side side, 
     case EVENT_BODY:
         return read_body(t, f, side, &e);
     case EVENT_ENDS:
-        end_record(t, f, side);
-        return STATUS_OK;
+        return end_record(t, f, side);
     }
     return STATUS_OK;
 }
@@ -770,7 +795,7 @@ static bool is_at_rest(const struct tls_side *s)
 bool tls_pack(const struct tls *t, struct buffer *out)
 {
     enum { FIELDS_MAX = 17 };
-    if (t->plaintext != NULL || !is_at_rest(&t->side[CLIENT]) || !is_at_rest(&t->side[SERVER]) ||
+    if (t->plaintext != NULL || t->keyed != NULL || !is_at_rest(&t->side[CLIENT]) || !is_at_rest(&t->side[SERVER]) ||
         !buffer_reserve(out, 2 * FIELDS_MAX * VARINT_MAX))
         return false;
     for (enum side side = CLIENT; side <= SERVER; side++) {
@@ -829,12 +854,20 @@ void tls_end(struct tls *t, struct facts *f)
         if (reads && note_cut_off_message(t, f, side) != STATUS_OK)
             return; /* without memory the message stays unread, as if its end had been cut */
     }
+    if (t->keyed != NULL && finish_keyed(t, f) != STATUS_OK)
+        return; /* and what waits stays sealed */
+}
+
+size_t tls_keyed_memory(const struct tls *t)
+{
+    return t->keyed == NULL ? 0 : keyed_memory(t->keyed);
 }
 
 void tls_done(struct tls *t)
 {
     message_done(&t->side[CLIENT].messages);
     message_done(&t->side[SERVER].messages);
+    keyed_close(t->keyed);
     free(t->plaintext);
     *t = (struct tls){ 0 };
 }

@@ -7,6 +7,7 @@
  * say and when. Knows no packets and gives no verdict.
  */
 #include "facts.h"
+#include "keyed.h"
 #include "message.h"
 #include "preamble.h"
 #include "record.h"
@@ -53,6 +54,9 @@ struct tls_side {
 struct tls {
     struct tls_side side[2];
     struct plaintext *plaintext; /* only while a side is TLS_PLAIN and no TLS was seen */
+    const struct secrets *secrets; /* where a ClientHello's secrets are looked for; not owned, set
+                                      by the caller; NULL = nothing is decrypted */
+    struct keyed *keyed;           /* from a ClientHello with secrets until these have done */
 };
 
 /* Adds a run of one side. STATUS_NO_MEMORY or STATUS_OK. */
@@ -71,13 +75,17 @@ bool tls_wants(const struct tls *t, enum side side);
 /*
  * Packs what is known of both sides, without the facts, into a few bytes. False, and nothing added,
  * when they are in the middle of something (a record's header or body, plaintext that may lead to
- * TLS) or without memory. tls_unpack() restores it; false when the bytes are not what tls_pack() wrote.
+ * TLS, decryption) or without memory. tls_unpack() restores it, without secrets; false when the
+ * bytes are not what tls_pack() wrote.
  */
 bool tls_pack(const struct tls *t, struct buffer *out);
 bool tls_unpack(struct reader *r, struct tls *ret_tls);
 
 /* Notes what the end of the flow left unfinished. */
 void tls_end(struct tls *t, struct facts *f);
+
+/* Bytes that decryption holds; 0 without it. */
+size_t tls_keyed_memory(const struct tls *t);
 
 void tls_done(struct tls *t);
 

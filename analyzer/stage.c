@@ -93,9 +93,14 @@ static enum status open_file(struct stage *s)
     return s->file == NULL ? file_failed(s, "make it") : STATUS_OK;
 }
 
+static size_t chunk_capacity(size_t needed)
+{
+    return needed > CHUNK_SIZE ? needed : CHUNK_SIZE;
+}
+
 static bool add_chunk(struct stage *s, size_t needed)
 {
-    size_t capacity = needed > CHUNK_SIZE ? needed : CHUNK_SIZE;
+    size_t capacity = chunk_capacity(needed);
     struct chunk *c = malloc(sizeof *c + capacity);
     if (c == NULL)
         return false;
@@ -109,10 +114,22 @@ static bool add_chunk(struct stage *s, size_t needed)
     return true;
 }
 
+static bool last_chunk_has_room(const struct stage *s, size_t needed)
+{
+    return s->last != NULL && s->last->capacity - s->last->len >= needed;
+}
+
+/* Whether an item goes to memory; once one does not, all go to the file: they stay in order. */
+static bool fits_in_memory(const struct stage *s, size_t needed)
+{
+    return s->file == NULL && (last_chunk_has_room(s, needed) ||
+                               s->memory + chunk_capacity(needed) <= s->memory_max);
+}
+
 static enum status add_to_memory(struct stage *s, struct item_header header, struct bytes item)
 {
     size_t needed = sizeof header + item.len;
-    if ((s->last == NULL || s->last->capacity - s->last->len < needed) && !add_chunk(s, needed))
+    if (!last_chunk_has_room(s, needed) && !add_chunk(s, needed))
         return STATUS_NO_MEMORY;
     struct chunk *c = s->last;
     memcpy(c->bytes + c->len, &header, sizeof header);
@@ -128,6 +145,9 @@ static enum status add_to_file(struct stage *s, struct item_header header, struc
         if (status != STATUS_OK)
             return status;
     }
+    if (s->reading_file && fseek(s->file, 0, SEEK_END) != 0)
+        return file_failed(s, "write it");
+    s->reading_file = false;
     if (fwrite(&header, sizeof header, 1, s->file) != 1 ||
         fwrite(item.at, 1, item.len, s->file) != item.len)
         return file_failed(s, "write it");
@@ -137,7 +157,7 @@ static enum status add_to_file(struct stage *s, struct item_header header, struc
 enum status stage_add(struct stage *s, struct bytes item, uint64_t *ret_number)
 {
     struct item_header header = { (uint32_t)item.len, (uint32_t)s->count };
-    bool fits = s->file == NULL && s->memory + item.len <= s->memory_max;
+    bool fits = fits_in_memory(s, sizeof header + item.len);
     enum status status = fits ? add_to_memory(s, header, item) : add_to_file(s, header, item);
     if (status == STATUS_OK)
         *ret_number = s->count++;

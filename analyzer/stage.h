@@ -10,12 +10,13 @@
 
 struct stage;
 
-/* memory_max: bytes kept in memory. directory: where the temporary file goes, NULL = TMPDIR or /tmp.
+/* memory_max: bytes of memory, used in steps of a megabyte. directory: where the temporary file goes, NULL = TMPDIR or /tmp.
  * NULL without memory. */
 struct stage *stage_open(size_t memory_max, const char *directory);
 void stage_close(struct stage *s);
 
-/* Adds an item (a copy of the bytes); its number, from 0 on, in *ret_number. */
+/* Adds an item (a copy of the bytes); its number, from 0 on, in *ret_number. Reading starts anew
+ * after it: stage_rewind(). */
 MUST_USE enum status stage_add(struct stage *s, struct bytes item, uint64_t *ret_number);
 
 /* An item that is not to be read again. */

@@ -17,20 +17,18 @@ LEVELS = [
     # base: plain values and text
     "bytes buffer varint status drop hash endpoint frame text moment tally",
     # pure parsers of bytes
-    "layer packet link tunnel hello names ja4 http2 ticket secrets decrypt "
-    "content",
+    "layer packet link tunnel hello names ja4 http2 ticket secrets decrypt content",
     # what is remembered of a connection
-    "facts opening flow stream record message preamble keyed tls connection half_open past "
-    "stage",
+    "facts opening flow stream record message preamble keyed tls connection half_open past stage",
     # what is said of it
-    "series tls13 profile trial judge judge_tls12 judge_early judge_response judge_outcome timing "
-    "neighbour region",
+    "series tls13 profile profile_json trial judge judge_tls12 judge_early judge_response "
+    "judge_outcome timing neighbour region",
     # edges to files, libraries and people
-    "source capture pcapng inputs path_labels label store query sql_functions statistics "
+    "inflate source capture pcapng inputs path_labels label store query sql_functions statistics "
     "comparison selection latency overview table result regions report flows captures explain "
     "ladder show",
     # the program
-    "row analyze writer ingest cli main",
+    "row analyze writer knowledge rejudge ingest cli main",
 ]
 
 # Made from schema/ at build time: plain values for everyone, SQL text for the files named here.
@@ -39,11 +37,12 @@ GENERATED = {"flow_row.h": None, "flow_row_sql.h": {"store"}}
 # Third-party headers (as a prefix of the name in the include), and who may include them.
 LIBRARIES = {
     "pcap": {"capture"},
+    "archive.h": {"inflate"},
     "ndpi": {"label"},
     "sqlite3.h": {"store", "query", "sql_functions"},
     "openssl/": {"ja4", "decrypt"},
     "xxhash.h": {"hash"},
-    "jansson.h": {"facts"},
+    "jansson.h": {"facts", "profile_json"},
     "maxminddb.h": {"region"},
 }
 

@@ -365,6 +365,7 @@ Test(query, says_so_where_it_may_not_restore)
     (void)snprintf(journal, sizeof journal, "%s-journal", path);
     cr_assert_eq(chmod(journal, 0444), 0);
     as_reader(fail_without_rights);
+    cr_assert_eq(chmod(journal, 0644), 0);
     struct database *d = open_database();
     cr_assert_eq(number_of(d, "SELECT count(*) FROM flow"), FLOWS);
     database_close(d);

@@ -134,7 +134,7 @@ static void judge_client_alone(struct trial *t, struct verdict *v)
     set_kind(v, KIND_UNKNOWN, BASIS_NONE,
              t->server.count == 0 && t->f->packets[SERVER] == 0 ? "server_not_captured"
                                                                 : "no_server_hello");
-    if (t->f->messages[CLIENT] & 1U << HANDSHAKE_CLIENT_KEY_EXCHANGE) {
+    if (t->f->messages[side_of_part(t->f, CLIENT)] & 1U << HANDSHAKE_CLIENT_KEY_EXCHANGE) {
         set_kind(v, KIND_FULL, BASIS_PROTOCOL, "client_key_exchange");
         return;
     }

@@ -135,6 +135,17 @@ static int http2_request(const struct trial *t, int first)
     return NOWHERE;
 }
 
+/* Whether a lost record may have been the request, or early data that was perhaps accepted. */
+static bool may_be_later_request(const struct trial *t, const struct verdict *v)
+{
+    if (record_is_gap(series_at(&t->client, t->request)))
+        return true;
+    if (v->early_data == EARLY_UNKNOWN && t->is_tls13 && t->h.early_first != NOWHERE)
+        return true;
+    int hello = series_from_offset(&t->client, t->f->client_hello_end);
+    return hello <= t->request && series_is_broken_between(&t->client, hello, t->request);
+}
+
 static void find_request(struct trial *t, struct verdict *v)
 {
     int first = first_client_data(t, v);
@@ -148,6 +159,7 @@ static void find_request(struct trial *t, struct verdict *v)
     t->request = t->http2 == TRI_YES ? http2_request(t, first) : first;
     if (t->request == NOWHERE)
         return;
+    t->request_is_unsure = may_be_later_request(t, v);
     t->request_end = record_certain_end(series_at(&t->client, t->request));
     v->request = trial_index(&t->client, t->request);
     for (int place = t->request + 1; place < t->client.count; place++)
@@ -426,9 +438,16 @@ static bool tickets_are_known(const struct search *s, uint32_t len)
     const struct trial *t = s->t;
     if (!t->is_tls13 || !ticket_is_possible(len, t->overhead))
         return true;
-    if (s->tickets > 0 || s->ticket_before || profile_knows_tickets(t->profile))
+    if (s->tickets > 0 || s->ticket_before || profile_knows_tickets(t->profile, t->f->start_ns))
         return true;
     return knows_identity(t);
+}
+
+/* Behind the response a ticket is only taken for one when it fits. */
+static enum role later_role(const struct search *s, const struct record *r)
+{
+    bool is_ticket = s->t->is_tls13 && s->tickets == 0 && is_known_ticket(s, r->len);
+    return is_ticket ? ROLE_TICKET : ROLE_APPLICATION_DATA;
 }
 
 static void set_response(const struct search *s, struct verdict *v, int i, enum basis basis,
@@ -450,7 +469,7 @@ static void set_response(const struct search *s, struct verdict *v, int i, enum 
     }
     for (int k = i + 1; k < s->count; k++)
         if (v->role[trial_index(&t->server, s->candidate[k])] == ROLE_UNKNOWN)
-            trial_role(v, &t->server, s->candidate[k], ROLE_APPLICATION_DATA);
+            trial_role(v, &t->server, s->candidate[k], later_role(s, candidate_at(s, k)));
 }
 
 /* Nothing is good enough; what was passed by may have been it after all. */
@@ -488,8 +507,9 @@ static void choose(struct search *s, struct verdict *v)
                       v->first_server_data_ns == 0;
     enum basis basis = is_certain ? BASIS_PROTOCOL : BASIS_STRONG;
     bool behind_gap = false;
-    bool is_cut = !t->f->server_hello_complete || record_is_gap(series_at(&t->client, t->request));
-    if (t->is_tls13 && (t->h.server_padding == PADDING_BLOCK || is_cut))
+    bool is_cut = t->is_tls13 && !t->f->server_hello_complete;
+    bool is_padded = t->is_tls13 && t->h.server_padding == PADDING_BLOCK;
+    if (is_padded || is_cut || t->request_is_unsure)
         basis = BASIS_WEAK;
     for (int i = 0; i < s->count; i++) {
         const struct record *r = candidate_at(s, i);
@@ -563,10 +583,29 @@ static void find_response(struct trial *t, struct verdict *v)
     }
 }
 
+/* Nothing was asked: what the server sent behind its Finished are tickets, a greeting, alerts. */
+static void mark_unasked(struct trial *t, struct verdict *v)
+{
+    struct search s = { .t = t };
+    if (v->server_finished < 0)
+        return;
+    for (int place = first_place_behind_handshake(t, v); place < t->server.count; place++) {
+        if (is_final_alert(t, place))
+            trial_role(v, &t->server, place, ROLE_ALERT);
+        else if (series_at(&t->server, place)->type == RECORD_APPLICATION_DATA)
+            note_before_request(&s, v, place);
+    }
+}
+
 void judge_exchange(struct trial *t, struct verdict *v)
 {
+    if (t->f->hello_side == SERVER) { /* whose question, whose answer? */
+        v->response_reason = "parts_exchanged";
+        return;
+    }
     find_request(t, v);
     if (t->request == NOWHERE) {
+        mark_unasked(t, v);
         v->response_reason = v->client_finished < 0 ? "no_client_finished" : "no_request";
         return;
     }

@@ -73,9 +73,9 @@ static bool client_goes_straight(const struct trial *t)
 static void judge_kind(const struct trial *t, struct verdict *v)
 {
     const struct facts *f = t->f;
-    if (f->messages[SERVER] & FULL_BY_SERVER)
+    if (f->messages[side_of_part(f, SERVER)] & FULL_BY_SERVER)
         set_kind(v, KIND_FULL, BASIS_PROTOCOL, "server_certificate");
-    else if (f->messages[CLIENT] & FULL_BY_CLIENT)
+    else if (f->messages[side_of_part(f, CLIENT)] & FULL_BY_CLIENT)
         set_kind(v, KIND_FULL, BASIS_PROTOCOL, "client_key_exchange");
     else if (server_goes_straight(t))
         set_kind(v, KIND_RESUMED, BASIS_PROTOCOL, "no_certificate");
@@ -193,10 +193,10 @@ void judge_tls12(struct trial *t, struct verdict *v)
     if (v->handshake == KIND_RESUMED)
         v->resumed_by = resumed_by(f);
     judge_early_data(t, v);
-    if (f->messages[SERVER] & 1U << HANDSHAKE_CERTIFICATE_REQUEST)
+    if (f->messages[side_of_part(f, SERVER)] & 1U << HANDSHAKE_CERTIFICATE_REQUEST)
         v->client_certificate = TRI_YES;
     else if (v->handshake == KIND_RESUMED ||
-             f->messages[SERVER] & 1U << HANDSHAKE_SERVER_HELLO_DONE)
+             f->messages[side_of_part(f, SERVER)] & 1U << HANDSHAKE_SERVER_HELLO_DONE)
         v->client_certificate = TRI_NO;
     int client_finished = finished_of(&t->client);
     int server_finished = finished_of(&t->server);

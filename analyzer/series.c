@@ -13,9 +13,10 @@ static void insert_by_offset(struct series *s, uint8_t index)
     s->index[place] = index;
 }
 
-struct series series_of(const struct facts *f, enum side side)
+struct series series_of(const struct facts *f, enum side part)
 {
     struct series s = { .records = f->records };
+    enum side side = side_of_part(f, part);
     for (unsigned i = 0; i < f->record_count && i < RECORDS_MAX; i++)
         if (f->records[i].side == side)
             insert_by_offset(&s, (uint8_t)i);

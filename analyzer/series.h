@@ -14,8 +14,17 @@ struct series {
     int count;
 };
 
-/* Records beyond RECORDS_MAX are left out. */
-struct series series_of(const struct facts *f, enum side side);
+/*
+ * The side of TCP that plays a part in TLS: mostly the same, but some protocols let the side that
+ * was called send the ClientHello (FTP in active mode, SMTP TURN).
+ */
+static inline enum side side_of_part(const struct facts *f, enum side part)
+{
+    return f->hello_side == SERVER ? other_side(part) : part;
+}
+
+/* Of the side that plays a part in TLS. Records beyond RECORDS_MAX are left out. */
+struct series series_of(const struct facts *f, enum side part);
 
 /* The record at a place of the series, 0 <= place < count. */
 static inline const struct record *series_at(const struct series *s, int place)

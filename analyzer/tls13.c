@@ -362,13 +362,11 @@ static int last_of_flight(const struct tls13 *h)
     int64_t end = client_finished_end(h);
     int last = h->server_flight;
     for (int place = last; place < h->server.count; place++) {
-        const struct record *r = series_at(&h->server, place);
-        if (record_is_gap(r))
+        if (!is_data(&h->server, place))
+            continue;
+        if (record_sent(series_at(&h->server, place), end) == SENT_AFTER)
             break;
-        if (record_sent(r, end) == SENT_AFTER)
-            break;
-        if (is_data(&h->server, place))
-            last = place;
+        last = place;
     }
     return last;
 }

@@ -17,8 +17,9 @@ struct trial {
     struct tls13 h;    /* valid with is_tls13 */
     uint32_t overhead; /* bytes that TLS adds to a record's plaintext; 0 = varies */
     enum tri http2;
-    int request;         /* place in client; NOWHERE */
-    int64_t request_end; /* client stream offset behind the request; 0 = unknown */
+    int request;            /* place in client; NOWHERE */
+    bool request_is_unsure; /* another one may have come before it */
+    int64_t request_end;    /* client stream offset behind the request; 0 = unknown */
 };
 
 /* Index into facts.records of a place; -1 for NOWHERE. */

@@ -582,10 +582,20 @@ static int64_t element(const json_t *array, size_t i)
     return json_integer_value(json_array_get(array, i));
 }
 
-/* A time that counts from base; what is null or not there was not seen. */
+/* A time that counts from base; what is null, not there, or no time was not seen. JSON of others may
+ * hold any number: with all times in this range no difference of two overflows. */
 static int64_t time_of(const json_t *value, int64_t base)
 {
-    return json_is_integer(value) ? json_integer_value(value) + base : 0;
+    int64_t at_ns;
+    bool is_time = json_is_integer(value) &&
+                   !__builtin_add_overflow((int64_t)json_integer_value(value), base, &at_ns) &&
+                   at_ns >= 0;
+    return is_time ? at_ns : 0;
+}
+
+static int64_t at_least(int64_t least, int64_t value)
+{
+    return value < least ? least : value;
 }
 
 static bool read_endpoint(const json_t *array, struct endpoint *ret_endpoint)
@@ -601,21 +611,28 @@ static struct record read_record(const json_t *a, int64_t start_ns)
         .side = element(a, 0) == SERVER ? SERVER : CLIENT,
         .type = (uint8_t)element(a, 1),
         .len = (uint32_t)element(a, 2),
-        .at_ns = element(a, 3) + start_ns,
+        .at_ns = time_of(json_array_get(a, 3), start_ns),
         .packet_no = (uint64_t)element(a, 7),
-        .offset = (int32_t)element(a, 9),
-        .ack = (int32_t)element(a, 10),
+        .offset = (int32_t)at_least(0, (int32_t)element(a, 9)),
+        .ack = (int32_t)at_least(ACK_UNKNOWN, (int32_t)element(a, 10)),
         .flags = (uint8_t)element(a, 11),
         .first_message = (uint8_t)element(a, 12),
         .skipped = (uint32_t)element(a, 13),
         .skipped_len = (uint32_t)element(a, 14),
         .content = (uint16_t)element(a, 15),
     };
-    r.last_at_ns = r.at_ns + element(a, 4);
+    r.last_at_ns = time_of(json_array_get(a, 4), r.at_ns);
     r.acked_at_ns = time_of(json_array_get(a, 5), r.at_ns);
     r.all_acked_at_ns = time_of(json_array_get(a, 6), r.at_ns);
     r.last_packet_no = r.packet_no + (uint64_t)element(a, 8);
     return r;
+}
+
+/* Whether the facts that stand for words, or for a side, are ones that there are. */
+static bool words_are_known(const struct facts *f)
+{
+    return f->client_basis <= CLIENT_BY_ORDER && f->ended <= ENDED_EVICTED &&
+           f->preamble <= PREAMBLE_OTHER && f->keys <= KEYS_FAILED && f->hello_side <= SERVER;
 }
 
 static bool read_facts(const json_t *root, struct facts *f)
@@ -624,7 +641,7 @@ static bool read_facts(const json_t *root, struct facts *f)
         !read_endpoint(json_object_get(root, "server"), &f->server))
         return false;
     f->ip_version = (uint8_t)json_integer_value(json_object_get(root, "ip_version"));
-    int64_t start_ns = json_integer_value(json_object_get(root, "start"));
+    int64_t start_ns = at_least(0, json_integer_value(json_object_get(root, "start")));
 #define VALUE(type, value) (type)(IS_TIME(type) ? time_of(value, start_ns) : json_integer_value(value))
 #define READ(type, name) f->name = VALUE(type, json_object_get(root, #name));
 #define READ_2(type, name)                                                                         \
@@ -654,11 +671,11 @@ static bool read_facts(const json_t *root, struct facts *f)
         const json_t *a = json_array_get(resends, i);
         f->resends[f->resend_count++] = (struct resend){
             .side = element(a, 0) == SERVER ? SERVER : CLIENT,
-            .at_ns = element(a, 1) + start_ns,
-            .wait_ns = element(a, 2),
+            .at_ns = time_of(json_array_get(a, 1), start_ns),
+            .wait_ns = at_least(0, element(a, 2)),
         };
     }
-    return true;
+    return words_are_known(f);
 }
 
 bool facts_from_json(struct bytes json, struct facts *ret_facts)

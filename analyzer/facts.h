@@ -301,7 +301,8 @@ bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX],
  * arrays in the order of FACTS_RECORD_FIELDS, of which the last three are left out where they and
  * those behind them are 0.
  * "start" is epoch ns; other times count from it, but for the fields _after of a record, which
- * count from its own "at", and "more_packets" from its packet_no. facts_from_json() restores them.
+ * count from its own "at", and "more_packets" from its packet_no. facts_from_json() restores them;
+ * false when the bytes are no such JSON, or without memory.
  */
 #define FACTS_RECORD_FIELDS                                                                        \
     "side", "type", "len", "at", "last_after", "acked_after", "all_acked_after", "packet_no",      \

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "facts.h"
+
+#include <criterion/criterion.h>
+
+#define START_NS INT64_C(1780408991204518000)
+
+static uint64_t draw(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *state >> 33 | (*state * UINT64_C(0x9E3779B97F4A7C15)) << 31;
+}
+
+/* Unknown, the start itself, around it, or anywhere in the range of times. */
+static int64_t draw_time(uint64_t *state)
+{
+    switch (draw(state) % 5) {
+    case 0:
+        return 0;
+    case 1:
+        return START_NS;
+    case 2:
+        return 1 + (int64_t)(draw(state) >> 1) % (INT64_MAX - 1);
+    default:
+        return START_NS - 1000 + (int64_t)(draw(state) % 4000000000);
+    }
+}
+
+static uint64_t draw_number(uint64_t *state)
+{
+    uint64_t number = draw(state);
+    return number % 3 == 0 ? 0 : number >> number % 64;
+}
+
+static void draw_text(char **field, uint64_t *state)
+{
+    char text[300];
+    size_t len = (size_t)(draw(state) % 8 == 0 ? draw(state) % 300 : draw(state) % 20);
+    if (draw(state) % 3 == 0)
+        return;
+    for (size_t i = 0; i < len; i++)
+        text[i] = (char)(0x20 + draw(state) % 0x5f); /* printable, with quotes and backslashes */
+    cr_assert(facts_set_text(field, text, len));
+}
+
+static void draw_record(struct record *r, uint64_t *state)
+{
+    *r = (struct record){
+        .at_ns = START_NS + (int64_t)(draw(state) % 1000000),
+        .packet_no = draw_number(state) >> 1,
+        .offset = (int32_t)(draw(state) % ((uint64_t)OFFSET_MAX + 1)),
+        .ack = (int32_t)(draw(state) % ((uint64_t)OFFSET_MAX + 1)) - (draw(state) % 2 == 0),
+        .len = (uint32_t)draw_number(state),
+        .content = (uint16_t)draw(state),
+        .side = draw(state) & 1,
+        .type = (uint8_t)(draw(state) % 25),
+        .flags = (uint8_t)draw(state),
+        .first_message = (uint8_t)draw(state),
+    };
+    r->last_at_ns = r->at_ns + (int64_t)(draw(state) % 5000);
+    r->acked_at_ns = draw(state) % 2 ? 0 : r->at_ns - 5 + (int64_t)(draw(state) % 10);
+    r->all_acked_at_ns = draw(state) % 2 ? 0 : r->at_ns + (int64_t)(draw(state) % 10);
+    r->last_packet_no = r->packet_no + draw(state) % 10;
+    if (draw(state) % 4 == 0) {
+        r->skipped = 1 + (uint32_t)draw_number(state) / 2;
+        r->skipped_len = (uint32_t)draw_number(state);
+    }
+}
+
+static struct facts draw_facts(uint64_t *state)
+{
+    struct facts f = { 0 };
+    struct endpoint *ends[] = { &f.client, &f.server };
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned k = 0; k < 16; k++)
+            ends[i]->address.octet[k] = (uint8_t)draw(state);
+        ends[i]->port = (uint16_t)draw(state);
+    }
+    f.ip_version = draw(state) % 2 == 0 ? 4 : 6;
+#define IS_TIME(type) _Generic((type)0, int64_t: true, default: false)
+#define DRAW(type, name)                                                                           \
+    f.name = IS_TIME(type) ? (type)draw_time(state) : (type)draw_number(state);
+#define DRAW_2(type, name) DRAW(type, name[CLIENT]) DRAW(type, name[SERVER])
+    FACTS_SCALAR(DRAW, DRAW_2)
+#undef DRAW
+#undef DRAW_2
+    f.start_ns = START_NS;
+    f.client_basis %= CLIENT_BY_ORDER + 1;
+    f.ended %= ENDED_EVICTED + 1;
+    f.preamble %= PREAMBLE_OTHER + 1;
+    f.keys %= KEYS_FAILED + 1;
+    f.hello_side %= 2;
+#define DRAW_TEXT(name) draw_text(&f.name, state);
+    FACTS_TEXT(DRAW_TEXT)
+#undef DRAW_TEXT
+    for (uint64_t n = draw(state) % (RECORDS_MAX + 1); n > 0; n--)
+        draw_record(facts_add_record(&f), state);
+    f.resend_count = (uint8_t)(draw(state) % (RESENDS_MAX + 1));
+    for (unsigned i = 0; i < f.resend_count; i++)
+        f.resends[i] = (struct resend){ .at_ns = START_NS + (int64_t)(draw(state) % 1000),
+                                        .wait_ns = (int64_t)(draw(state) % 1000),
+                                        .side = draw(state) & 1 };
+    return f;
+}
+
+static void assert_same_text(const char *a, const char *b, const char *name)
+{
+    cr_assert((a == NULL) == (b == NULL), "%s", name);
+    if (a != NULL)
+        cr_assert_str_eq(a, b, "%s", name);
+}
+
+static void assert_same_record(const struct record *a, const struct record *b)
+{
+    cr_assert_eq(a->at_ns, b->at_ns);
+    cr_assert_eq(a->last_at_ns, b->last_at_ns);
+    cr_assert_eq(a->acked_at_ns, b->acked_at_ns);
+    cr_assert_eq(a->all_acked_at_ns, b->all_acked_at_ns);
+    cr_assert_eq(a->packet_no, b->packet_no);
+    cr_assert_eq(a->last_packet_no, b->last_packet_no);
+    cr_assert_eq(a->offset, b->offset);
+    cr_assert_eq(a->ack, b->ack);
+    cr_assert_eq(a->len, b->len);
+    cr_assert_eq(a->skipped, b->skipped);
+    cr_assert_eq(a->skipped_len, b->skipped_len);
+    cr_assert_eq(a->side, b->side);
+    cr_assert_eq(a->type, b->type);
+    cr_assert_eq(a->flags, b->flags);
+    cr_assert_eq(a->first_message, b->first_message);
+    cr_assert_eq(a->content, b->content);
+}
+
+static void assert_same(const struct facts *a, const struct facts *b)
+{
+    cr_assert(endpoint_equal(&a->client, &b->client) && endpoint_equal(&a->server, &b->server));
+    cr_assert_eq(a->ip_version, b->ip_version);
+#define SAME(type, name) cr_assert_eq(a->name, b->name, #name);
+#define SAME_2(type, name) SAME(type, name[CLIENT]) SAME(type, name[SERVER])
+    FACTS_SCALAR(SAME, SAME_2)
+#undef SAME
+#undef SAME_2
+#define SAME_TEXT(name) assert_same_text(a->name, b->name, #name);
+    FACTS_TEXT(SAME_TEXT)
+#undef SAME_TEXT
+    cr_assert_eq(a->record_count, b->record_count);
+    for (unsigned i = 0; i < a->record_count; i++)
+        assert_same_record(&a->records[i], &b->records[i]);
+    cr_assert_eq(a->resend_count, b->resend_count);
+    for (unsigned i = 0; i < a->resend_count; i++) {
+        cr_assert_eq(a->resends[i].at_ns, b->resends[i].at_ns);
+        cr_assert_eq(a->resends[i].wait_ns, b->resends[i].wait_ns);
+        cr_assert_eq(a->resends[i].side, b->resends[i].side);
+    }
+}
+
+static struct bytes bytes_of(const struct buffer *b)
+{
+    return (struct bytes){ b->at, b->len };
+}
+
+Test(facts, packing_and_unpacking_give_the_same)
+{
+    uint64_t state = 1;
+    struct buffer packed = { 0 };
+    for (unsigned i = 0; i < 2000; i++) {
+        struct facts f = draw_facts(&state), unpacked, copy = { 0 };
+        struct record records[RECORDS_MAX];
+        packed.len = 0;
+        cr_assert_eq(facts_pack(&f, &packed), STATUS_OK);
+        cr_assert(facts_unpack(bytes_of(&packed), records, &unpacked));
+        assert_same(&f, &unpacked);
+        cr_assert(facts_copy(&unpacked, &copy));
+        packed.len = 0;
+        assert_same(&f, &copy);
+        facts_done(&copy);
+        facts_done(&f);
+    }
+    buffer_done(&packed);
+}
+
+Test(facts, json_there_and_back_gives_the_same)
+{
+    uint64_t state = 2;
+    struct buffer json = { 0 };
+    for (unsigned i = 0; i < 500; i++) {
+        struct facts f = draw_facts(&state), read;
+        json.len = 0;
+        cr_assert_eq(facts_to_json(&f, &json), STATUS_OK);
+        cr_assert(facts_from_json(bytes_of(&json), &read), "%.*s", (int)json.len,
+                  (const char *)json.at);
+        assert_same(&f, &read);
+        facts_done(&read);
+        facts_done(&f);
+    }
+    buffer_done(&json);
+}
+
+Test(facts, nothing_seen_survives_both_forms)
+{
+    struct facts nothing = { 0 }, back;
+    struct record records[RECORDS_MAX];
+    struct buffer b = { 0 };
+    cr_assert_eq(facts_pack(&nothing, &b), STATUS_OK);
+    cr_assert(facts_unpack(bytes_of(&b), records, &back));
+    assert_same(&nothing, &back);
+    b.len = 0;
+    cr_assert_eq(facts_to_json(&nothing, &b), STATUS_OK);
+    cr_assert(facts_from_json(bytes_of(&b), &back));
+    assert_same(&nothing, &back);
+    facts_done(&back);
+    buffer_done(&b);
+}
+
+Test(facts, packed_bytes_that_were_cut_are_refused)
+{
+    uint64_t state = 3;
+    struct buffer packed = { 0 };
+    struct facts f = draw_facts(&state), back;
+    struct record records[RECORDS_MAX];
+    cr_assert_eq(facts_pack(&f, &packed), STATUS_OK);
+    for (size_t len = 0; len < packed.len; len++) {
+        uint8_t *exact = malloc(len + 1);
+        cr_assert_not_null(exact);
+        memcpy(exact, packed.at, len);
+        cr_assert_not(facts_unpack((struct bytes){ exact, len }, records, &back), "%zu of %zu",
+                      len, packed.len);
+        free(exact);
+    }
+    facts_done(&f);
+    buffer_done(&packed);
+}
+
+Test(facts, packing_appends)
+{
+    uint64_t state = 4;
+    struct buffer b = { 0 };
+    struct facts f = draw_facts(&state), back;
+    struct record records[RECORDS_MAX];
+    cr_assert(buffer_add(&b, (struct bytes){ (const uint8_t *)"before", 6 }));
+    cr_assert_eq(facts_pack(&f, &b), STATUS_OK);
+    cr_assert_eq(memcmp(b.at, "before", 6), 0);
+    cr_assert(facts_unpack(bytes_after(bytes_of(&b), 6), records, &back));
+    assert_same(&f, &back);
+    facts_done(&f);
+    buffer_done(&b);
+}
+
+/* A database may come from anywhere: its JSON must not lead outside of the program's tables. */
+Test(facts, json_of_others_is_refused_or_gives_facts_in_their_limits)
+{
+    static const char *const TEXTS[] = {
+        "",
+        "{",
+        "[]",
+        "null",
+        "{\"client\":[\"x\",1],\"server\":[\"::\",1]}",
+        "{\"start\":9223372036854775807,\"client\":[\"::\",1],\"server\":[\"::\",2],"
+        "\"end_ns\":9223372036854775807,\"syn_ack_ns\":-9223372036854775808,"
+        "\"records\":[[0,23,1,9223372036854775807,9223372036854775807,9223372036854775807,-1,"
+        "9223372036854775807,9223372036854775807,4294967296,-99999999999,255,255,1,2]],"
+        "\"resends\":[[7,9223372036854775807,-9223372036854775808]]}",
+        "{\"client\":[\"::\",1],\"server\":[\"::\",2],\"client_basis\":200,\"ended\":99,"
+        "\"preamble\":255,\"hello_side\":9,\"keys\":77,\"tls_reversed\":5,"
+        "\"records\":[[5,77,1],[],3,null,{}],\"resends\":{\"a\":1}}",
+        "{\"client\":[\"::\",1],\"server\":[\"::\",2],\"records\":[[0,23,1,0,0,1,1,1,0,-5,-7]]}",
+    };
+    for (unsigned i = 0; i < sizeof TEXTS / sizeof TEXTS[0]; i++) {
+        struct facts f;
+        struct bytes json = { (const uint8_t *)TEXTS[i], strlen(TEXTS[i]) };
+        if (!facts_from_json(json, &f))
+            continue;
+        cr_assert_leq(f.client_basis, CLIENT_BY_ORDER);
+        cr_assert_leq(f.ended, ENDED_EVICTED);
+        cr_assert_leq(f.preamble, PREAMBLE_OTHER);
+        cr_assert_leq(f.hello_side, SERVER);
+        cr_assert_leq(f.record_count, RECORDS_MAX);
+        for (unsigned k = 0; k < f.record_count; k++) {
+            cr_assert_leq(f.records[k].side, SERVER);
+            cr_assert_geq(f.records[k].offset, 0);
+            cr_assert_geq(f.records[k].ack, ACK_UNKNOWN);
+        }
+        for (unsigned k = 0; k < f.resend_count; k++) {
+            cr_assert_leq(f.resends[k].side, SERVER);
+            cr_assert_geq(f.resends[k].wait_ns, 0);
+        }
+        facts_done(&f);
+    }
+}
+
+Test(facts, json_with_more_records_than_are_kept_is_cut)
+{
+    struct buffer json = { 0 };
+    static const char HEAD[] = "{\"client\":[\"::\",1],\"server\":[\"::\",2],\"records\":[[]";
+    struct facts f;
+    cr_assert(buffer_add(&json, (struct bytes){ (const uint8_t *)HEAD, sizeof HEAD - 1 }));
+    for (unsigned i = 0; i < 5000; i++)
+        cr_assert(buffer_add(&json, (struct bytes){ (const uint8_t *)",[]", 3 }));
+    cr_assert(buffer_add(&json, (struct bytes){ (const uint8_t *)"]}", 2 }));
+    cr_assert(facts_from_json(bytes_of(&json), &f));
+    cr_assert_eq(f.record_count, RECORDS_MAX);
+    facts_done(&f);
+    buffer_done(&json);
+}
+
+Test(facts, swapping_sides_twice_changes_nothing)
+{
+    uint64_t state = 5;
+    for (unsigned i = 0; i < 100; i++) {
+        uint64_t same = state;
+        struct facts f = draw_facts(&state), g = draw_facts(&same);
+        facts_swap_sides(&f);
+        cr_assert(endpoint_equal(&f.client, &g.server));
+        cr_assert_eq(f.bytes[CLIENT], g.bytes[SERVER]);
+        cr_assert_eq(f.isn[SERVER], g.isn[CLIENT]);
+        for (unsigned k = 0; k < f.record_count; k++)
+            cr_assert_neq(f.records[k].side, g.records[k].side);
+        facts_swap_sides(&f);
+        assert_same(&f, &g);
+        facts_done(&f);
+        facts_done(&g);
+    }
+}
+
+Test(facts, finishing_orders_records_by_time_packet_and_offset)
+{
+    uint64_t state = 6;
+    struct facts f = { 0 };
+    for (unsigned i = 0; i < RECORDS_MAX; i++) {
+        struct record *r = facts_add_record(&f);
+        r->at_ns = 1 + (int64_t)(draw(&state) % 4);
+        r->packet_no = draw(&state) % 4;
+        r->offset = (int32_t)(draw(&state) % 4);
+    }
+    facts_finish(&f);
+    for (unsigned i = 1; i < f.record_count; i++) {
+        const struct record *a = &f.records[i - 1], *b = &f.records[i];
+        cr_assert(a->at_ns < b->at_ns ||
+                  (a->at_ns == b->at_ns && (a->packet_no < b->packet_no ||
+                                            (a->packet_no == b->packet_no &&
+                                             a->offset <= b->offset))));
+    }
+    facts_done(&f);
+}
+
+Test(facts, clearing_keeps_memory_and_nothing_else)
+{
+    uint64_t state = 8;
+    struct facts f = draw_facts(&state), nothing = { 0 };
+    facts_clear(&f);
+    assert_same(&f, &nothing);
+    cr_assert_not_null(facts_add_record(&f));
+    facts_done(&f);
+    facts_done(&f);
+}

@@ -792,12 +792,49 @@ static bool is_at_rest(const struct tls_side *s)
             (s->records.state == RECORD_IN_HEADER && s->records.header_len == 0));
 }
 
+static void pack_plaintext(const struct plaintext *p, struct buffer *out)
+{
+    put_varint(out, p != NULL);
+    if (p == NULL)
+        return;
+    put_varint(out, p->waits);
+    put_varint(out, p->last_side);
+    for (enum side side = CLIENT; side <= SERVER; side++) {
+        put_varint(out, p->len[side]);
+        memcpy(out->at + out->len, p->bytes[side], p->len[side]);
+        out->len += p->len[side];
+    }
+}
+
+static bool unpack_plaintext(struct reader *r, struct plaintext **ret_plaintext)
+{
+    if (get_varint(r) == 0)
+        return !r->short_read;
+    struct plaintext *p = calloc(1, sizeof *p);
+    *ret_plaintext = p;
+    if (p == NULL)
+        return false;
+    p->waits = (uint16_t)get_varint(r);
+    p->last_side = (uint8_t)get_varint(r);
+    for (enum side side = CLIENT; side <= SERVER; side++) {
+        struct bytes kept = reader_take(r, (size_t)get_varint(r));
+        if (r->short_read || kept.len > PREAMBLE_KEPT_MAX)
+            return false;
+        p->len[side] = (uint16_t)kept.len;
+        if (kept.len > 0)
+            memcpy(p->bytes[side], kept.at, kept.len);
+    }
+    return true;
+}
+
 bool tls_pack(const struct tls *t, struct buffer *out)
 {
-    enum { FIELDS_MAX = 17 };
-    if (t->plaintext != NULL || t->keyed != NULL || !is_at_rest(&t->side[CLIENT]) || !is_at_rest(&t->side[SERVER]) ||
-        !buffer_reserve(out, 2 * FIELDS_MAX * VARINT_MAX))
+    enum { FIELDS_MAX = 17, PLAINTEXT_FIELDS_MAX = 5 };
+    if (t->keyed != NULL || !is_at_rest(&t->side[CLIENT]) || !is_at_rest(&t->side[SERVER]) ||
+        !buffer_reserve(out, (2 * FIELDS_MAX + PLAINTEXT_FIELDS_MAX) * VARINT_MAX +
+                                 2 * PREAMBLE_KEPT_MAX))
         return false;
+    pack_plaintext(t->plaintext, out);
     for (enum side side = CLIENT; side <= SERVER; side++) {
         const struct tls_side *s = &t->side[side];
         put_varint(out, s->mode);
@@ -824,6 +861,8 @@ bool tls_pack(const struct tls *t, struct buffer *out)
 bool tls_unpack(struct reader *r, struct tls *ret_tls)
 {
     *ret_tls = (struct tls){ 0 };
+    if (!unpack_plaintext(r, &ret_tls->plaintext))
+        return false;
     for (enum side side = CLIENT; side <= SERVER; side++) {
         struct tls_side *s = &ret_tls->side[side];
         s->mode = (uint8_t)get_varint(r);

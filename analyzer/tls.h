@@ -74,9 +74,9 @@ bool tls_wants(const struct tls *t, enum side side);
 
 /*
  * Packs what is known of both sides, without the facts, into a few bytes. False, and nothing added,
- * when they are in the middle of something (a record's header or body, plaintext that may lead to
- * TLS, decryption) or without memory. tls_unpack() restores it, without secrets; false when the
- * bytes are not what tls_pack() wrote.
+ * when they are in the middle of something (a record's header or body, decryption) or without
+ * memory. tls_unpack() restores it, without secrets; false when the bytes are not what tls_pack()
+ * wrote, or without memory; free it with tls_done() in any case.
  */
 bool tls_pack(const struct tls *t, struct buffer *out);
 bool tls_unpack(struct reader *r, struct tls *ret_tls);

@@ -69,10 +69,10 @@ __attribute__((format(printf, 3, 4))) static enum status fail(struct capture *c,
 /* A frame that cannot be read: the disk's fault, or the file's. */
 static enum status fail_at_frame(struct capture *c, const char *reason)
 {
-    bool is_read_error = source_error(c->source) != NULL;
-    return fail(c, is_read_error ? STATUS_IO : STATUS_DAMAGED, "packet %llu at byte %llu: %s",
+    enum status reading = source_status(c->source);
+    return fail(c, reading != STATUS_OK ? reading : STATUS_DAMAGED, "packet %llu at byte %llu: %s",
                 (unsigned long long)c->number + 1, (unsigned long long)c->record_position,
-                is_read_error ? source_error(c->source) : reason);
+                reading != STATUS_OK ? source_error(c->source) : reason);
 }
 
 /* ---- libpcap ---- */
@@ -267,7 +267,9 @@ static enum status open_format(struct capture *c, const char *path)
 
     static const uint8_t PCAPNG[4] = { 0x0a, 0x0d, 0x0d, 0x0a }; /* type of its first block */
     struct bytes magic = source_peek(c->source, sizeof PCAPNG);
-    if (magic.len == 0 && source_error(c->source) == NULL)
+    if (magic.len == 0 && source_status(c->source) != STATUS_OK)
+        return fail(c, STATUS_IO, "%s", source_error(c->source));
+    if (magic.len == 0)
         return fail(c, STATUS_REFUSED, "is empty");
     bool is_pcapng = bytes_equal(magic, (struct bytes){ PCAPNG, sizeof PCAPNG });
     c->info.format = is_pcapng ? "pcapng" : "pcap";

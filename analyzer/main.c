@@ -8,6 +8,7 @@
 #include "region.h"
 #include "report.h"
 #include "show.h"
+#include "source.h"
 #include "store.h"
 
 #include <errno.h>
@@ -159,10 +160,11 @@ static int command_ingest(const struct command_line *line)
 
 static int command_version(void)
 {
-    const char *mmdb = regions_mmdb_version();
-    printf("firstflight %s\n%s\nnDPI %s\nSQLite %s\nlibmaxminddb %s\n", FIRSTFLIGHT_VERSION,
+    const char *mmdb = regions_mmdb_version(), *archive = source_library_version();
+    printf("firstflight %s\n%s\nnDPI %s\nSQLite %s\nlibmaxminddb %s\n%s\n", FIRSTFLIGHT_VERSION,
            capture_library_version(), label_library_version(), store_library_version(),
-           mmdb == NULL ? "not built in" : mmdb);
+           mmdb == NULL ? "not built in" : mmdb,
+           archive == NULL ? "libarchive not built in" : archive);
     return EXIT_DONE;
 }
 

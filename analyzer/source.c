@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source.h"
 
+#include "inflate.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,7 +15,9 @@ struct source {
     bool is_pipe;
     uint64_t size;            /* of a regular file when it was opened */
     uint64_t position;        /* bytes given to the caller */
-    struct hash_stream *hash; /* of all bytes that came in, also those only peeked at */
+    struct hash_stream *hash; /* of them */
+    struct inflate *inflate;  /* NULL: the file is not compressed */
+    enum status status;       /* STATUS_OK while nothing failed, then error says what */
     const char *error;
     uint8_t peeked[SOURCE_PEEK_MAX];
     size_t peeked_len, peeked_given;
@@ -22,6 +26,7 @@ struct source {
 static enum status refuse(struct source *s, enum status status, const char *text)
 {
     s->error = text;
+    s->status = status;
     return status;
 }
 
@@ -47,59 +52,24 @@ static enum status look_at_kind(struct source *s)
     return refuse(s, STATUS_REFUSED, "is a device, not a capture");
 }
 
-enum status source_open(const char *path, struct source **ret_source)
-{
-    struct source *s = calloc(1, sizeof *s);
-    struct hash_stream *hash = hash_stream_open();
-    if (s == NULL || hash == NULL) {
-        free(s);
-        if (hash != NULL)
-            hash_stream_close(hash);
-        return STATUS_NO_MEMORY;
-    }
-    s->hash = hash;
-    *ret_source = s;
-    if (strcmp(path, "-") == 0) {
-        s->fd = STDIN_FILENO;
-        return look_at_kind(s);
-    }
-    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (s->fd < 0)
-        return refuse(s, STATUS_IO, strerror(errno));
-    s->fd_is_ours = true;
-    return look_at_kind(s);
-}
-
-void source_close(struct source *s)
-{
-    if (s == NULL)
-        return;
-    if (s->fd_is_ours)
-        (void)close(s->fd);
-    hash_stream_close(s->hash);
-    free(s);
-}
-
-/* One read(2) that counts as such: bytes go to the buffer and to the hash. */
-static size_t read_some(struct source *s, uint8_t *buffer, size_t size)
+/* One read(2) that counts as such. */
+static size_t read_file(struct source *s, uint8_t *buffer, size_t size)
 {
     ssize_t n;
     do {
         n = read(s->fd, buffer, size);
     } while (n < 0 && errno == EINTR);
     if (n < 0) {
-        s->error = strerror(errno);
+        (void)refuse(s, STATUS_IO, strerror(errno));
         return 0;
     }
-    hash_stream_add(s->hash, (struct bytes){ buffer, (size_t)n });
     return (size_t)n;
 }
 
-struct bytes source_peek(struct source *s, size_t n)
+static struct bytes peek_at_file(struct source *s, size_t n)
 {
-    assert(s->position == 0 && n <= sizeof s->peeked);
     while (s->peeked_len < n) {
-        size_t got = read_some(s, s->peeked + s->peeked_len, sizeof s->peeked - s->peeked_len);
+        size_t got = read_file(s, s->peeked + s->peeked_len, sizeof s->peeked - s->peeked_len);
         if (got == 0)
             break;
         s->peeked_len += got;
@@ -107,16 +77,97 @@ struct bytes source_peek(struct source *s, size_t n)
     return bytes_first((struct bytes){ s->peeked, s->peeked_len }, n);
 }
 
+/* Compressed files are told by their first bytes, whatever their name. */
+static enum status look_at_start(struct source *s)
+{
+    if (inflate_method(peek_at_file(s, INFLATE_MAGIC_LEN)) == NULL)
+        return s->status;
+    struct bytes start = { s->peeked, s->peeked_len };
+    enum status status = inflate_open(s->fd, start, &s->inflate);
+    if (status == STATUS_OK || status == STATUS_NO_MEMORY)
+        return status;
+    return refuse(s, STATUS_IO, inflate_error(s->inflate));
+}
+
+static enum status open_file(struct source *s, const char *path)
+{
+    s->fd = STDIN_FILENO;
+    if (strcmp(path, "-") != 0) {
+        s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        if (s->fd < 0)
+            return refuse(s, STATUS_IO, strerror(errno));
+        s->fd_is_ours = true;
+    }
+    enum status status = look_at_kind(s);
+    return status == STATUS_OK ? look_at_start(s) : status;
+}
+
+enum status source_open(const char *path, struct source **ret_source)
+{
+    struct source *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return STATUS_NO_MEMORY;
+    s->hash = hash_stream_open();
+    enum status status = s->hash != NULL ? open_file(s, path) : STATUS_NO_MEMORY;
+    if (status == STATUS_NO_MEMORY) {
+        source_close(s);
+        return status;
+    }
+    *ret_source = s;
+    return status;
+}
+
+void source_close(struct source *s)
+{
+    if (s == NULL)
+        return;
+    inflate_close(s->inflate);
+    if (s->fd_is_ours)
+        (void)close(s->fd);
+    if (s->hash != NULL)
+        hash_stream_close(s->hash);
+    free(s);
+}
+
+/* What ended a compressed file, unless it is just over. */
+static void note_inflate_status(struct source *s)
+{
+    enum status status = inflate_status(s->inflate);
+    if (status != STATUS_OK && status != STATUS_END)
+        (void)refuse(s, status, inflate_error(s->inflate));
+}
+
+struct bytes source_peek(struct source *s, size_t n)
+{
+    assert(s->position == 0 && n <= sizeof s->peeked);
+    if (s->inflate == NULL)
+        return peek_at_file(s, n);
+    struct bytes start = inflate_peek(s->inflate, n);
+    note_inflate_status(s);
+    return start;
+}
+
+static size_t read_peeked(struct source *s, uint8_t *buffer, size_t size)
+{
+    struct bytes peeked = { s->peeked, s->peeked_len };
+    struct bytes piece = bytes_first(bytes_after(peeked, s->peeked_given), size);
+    memcpy(buffer, piece.at, piece.len);
+    s->peeked_given += piece.len;
+    return piece.len;
+}
+
 size_t source_read(struct source *s, uint8_t *buffer, size_t size)
 {
-    size_t n = s->peeked_len - s->peeked_given;
-    if (n > 0) {
-        n = n < size ? n : size;
-        memcpy(buffer, s->peeked + s->peeked_given, n);
-        s->peeked_given += n;
+    size_t n;
+    if (s->inflate != NULL) {
+        n = inflate_read(s->inflate, buffer, size);
+        note_inflate_status(s);
+    } else if (s->peeked_given < s->peeked_len) {
+        n = read_peeked(s, buffer, size);
     } else {
-        n = read_some(s, buffer, size);
+        n = read_file(s, buffer, size);
     }
+    hash_stream_add(s->hash, (struct bytes){ buffer, n });
     s->position += n;
     return n;
 }
@@ -130,7 +181,9 @@ void source_read_rest(struct source *s)
 {
     uint8_t buffer[64 * 1024];
     uint64_t limit = SOURCE_PIPE_REST_MAX;
-    if (!s->is_pipe)
+    if (!s->is_pipe && s->inflate != NULL)
+        limit = UINT64_MAX; /* inflate.h has a cap of its own */
+    else if (!s->is_pipe)
         limit = s->size > s->position ? s->size - s->position : 0;
     while (limit > 0) {
         size_t wanted = limit < sizeof buffer ? (size_t)limit : sizeof buffer;
@@ -149,4 +202,14 @@ struct hash128 source_hash(const struct source *s)
 const char *source_error(const struct source *s)
 {
     return s->error;
+}
+
+enum status source_status(const struct source *s)
+{
+    return s->status;
+}
+
+const char *source_library_version(void)
+{
+    return inflate_library_version();
 }

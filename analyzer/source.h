@@ -2,9 +2,10 @@
 #ifndef SOURCE_H
 #define SOURCE_H
 /*
- * A file, a pipe or standard input as a stream of bytes that passes a hash on its way. The readers
- * of file formats stand on it, so that they need not know where bytes come from, and so that the
- * hash of a whole file costs no second reading.
+ * A file, a pipe or standard input as a stream of bytes that passes a hash on its way, decompressed
+ * if it was compressed (inflate.h). The readers of file formats stand on it, so that they need not
+ * know where bytes come from, and so that the hash of a whole file costs no second reading.
+ * Positions, the hash and what is given count decompressed bytes.
  */
 #include "bytes.h"
 #include "hash.h"
@@ -21,7 +22,8 @@ enum { SOURCE_PIPE_REST_MAX = 256 * 1024 * 1024 };
 /*
  * Opens a regular file, a pipe, or standard input for "-". On failure *ret_source is still set
  * (unless STATUS_NO_MEMORY) so that source_error() can be asked, and must be closed.
- * STATUS_IO: cannot be opened; STATUS_REFUSED: a directory, a device, a terminal.
+ * STATUS_IO: cannot be opened, or is compressed in a way this program was built without;
+ * STATUS_REFUSED: a directory, a device, a terminal.
  */
 MUST_USE enum status source_open(const char *path, struct source **ret_source);
 
@@ -53,5 +55,14 @@ struct hash128 source_hash(const struct source *s);
 
 /* Why opening or reading failed; NULL when nothing did. Lives as long as s. */
 const char *source_error(const struct source *s);
+
+/*
+ * Whose fault it is: STATUS_DAMAGED when compressed bytes are cut or broken, or grow without bounds;
+ * STATUS_IO; STATUS_NO_MEMORY; STATUS_OK while nothing failed. What was given before is good.
+ */
+enum status source_status(const struct source *s);
+
+/* Of the library that decompresses, for --version; NULL when there is none. */
+const char *source_library_version(void);
 
 #endif

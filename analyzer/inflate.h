@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef INFLATE_H
+#define INFLATE_H
+/*
+ * Edge to libarchive, which does the decompression: the bytes of a file that gzip, zstd, lz4, xz or
+ * bzip2 made to what they were before. Several members in a row are one stream. Used by source.c
+ * alone. The start of a stream is decompressed where it is asked for, so that a look at the first
+ * packets costs little; the rest in a thread of its own, some blocks ahead of the reader.
+ */
+#include "bytes.h"
+#include "status.h"
+
+struct inflate;
+
+/* Bytes that can be looked at before they are read. */
+enum { INFLATE_PEEK_MAX = 4096 };
+
+/*
+ * A stream is decompression bombing, and ends as damaged, where it has given more than the first
+ * and more than the second times its own length. Captures shrink to a half or a tenth, and those
+ * of a test with nothing but zeros in the payload to a fiftieth.
+ */
+#define INFLATE_ANY_RATIO_MAX ((uint64_t)1024 * 1024 * 1024)
+enum { INFLATE_RATIO_MAX = 250 };
+
+/* The method, as "gzip", that the first bytes of a file tell; NULL when they tell none. */
+const char *inflate_method(struct bytes start);
+
+/* How many first bytes tell it. */
+enum { INFLATE_MAGIC_LEN = 6 };
+
+/*
+ * Starts to decompress what is read from fd; `start` was read from it before (at most
+ * INFLATE_PEEK_MAX bytes, of which inflate_method() is not NULL) and is copied. fd stays the
+ * caller's and must be open until inflate_close(). On failure *ret_inflate is still set (unless
+ * STATUS_NO_MEMORY) so that inflate_error() can be asked, and must be closed. STATUS_REFUSED: this
+ * program was built without libarchive, or that without the method.
+ */
+MUST_USE enum status inflate_open(int fd, struct bytes start, struct inflate **ret_inflate);
+
+/* Also while the thread waits for a pipe that nobody writes to. NULL is accepted. */
+void inflate_close(struct inflate *p);
+
+/*
+ * The first decompressed bytes, up to n (at most INFLATE_PEEK_MAX), without reading them; fewer
+ * only at the end. To be asked before the first inflate_read(). The view lives until then.
+ */
+struct bytes inflate_peek(struct inflate *p, size_t n);
+
+/*
+ * Reads up to size decompressed bytes, at least one unless the end or a failure is reached. Of a
+ * stream that is cut or broken everything comes that libarchive gives, which decodes by blocks: the
+ * last 64 KiB in front of the place may be missing.
+ */
+size_t inflate_read(struct inflate *p, uint8_t *buffer, size_t size);
+
+/*
+ * Why inflate_read() gave nothing: STATUS_END; STATUS_DAMAGED, the stream is cut, broken or a bomb;
+ * STATUS_IO, the file cannot be read; STATUS_NO_MEMORY. STATUS_OK before that.
+ */
+enum status inflate_status(const struct inflate *p);
+
+/* Text of the failure, with the place in the compressed file; lives as long as p. */
+const char *inflate_error(const struct inflate *p);
+
+/* "libarchive 3.6.2 ...", for --version; NULL when built without. */
+const char *inflate_library_version(void);
+
+#endif

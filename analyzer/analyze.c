@@ -605,9 +605,15 @@ static void follow_ack_of_syn_ack(struct flow *flow, const struct segment *s)
 {
     struct facts *f = &flow->connection->facts;
     bool ambiguous;
-    if (flow->opening.syn_ack_count > 0 && f->client_after_syn_ack_ns == 0)
+    if (flow->opening.syn_ack_count > 0 && is_first(f->client_after_syn_ack_ns, &flow->opening, s))
+/* Whether a segment is the first of its kind by time; captures may hold it behind the second. */
+static bool is_first(int64_t mark_ns, const struct opening *o, const struct segment *s)
+{
+    return mark_ns == 0 || (s->at_ns < mark_ns && s->at_ns >= o->syn_ack_last_ns);
+}
+
         f->client_after_syn_ack_ns = s->at_ns;
-    if (f->ack_ns != 0 || (s->flags & TCP_ACK) == 0 ||
+    if ((s->flags & TCP_ACK) == 0 || !is_first(f->ack_ns, &flow->opening, s) ||
         !opening_acknowledged(&flow->opening, s, &ambiguous))
         return;
     f->ack_ns = s->at_ns;
@@ -675,6 +681,14 @@ static enum status follow_segment(struct analysis *a, struct flow *flow, const s
     enum side side = side_of(flow, s);
     bool is_syn = (s->flags & TCP_SYN) != 0;
     bool is_reset = (s->flags & TCP_RST) != 0;
+/* Whether a RST is one that a half-open flow had just before, captured twice. */
+static bool is_copy_of_reset(const struct flow *flow, enum side side, const struct segment *s)
+{
+    enum flow_ending own = side == CLIENT ? FLOW_RESET_CLIENT : FLOW_RESET_SERVER;
+    return (s->flags & (TCP_RST | TCP_SYN)) == TCP_RST && flow->connection == NULL &&
+           (flow->ends & own) != 0 && s->at_ns - flow->last_ns < COPY_WITHIN_NS;
+}
+
     int64_t previous_ns = flow->last_ns;
     if (is_syn && !follow_syn(flow, side, s))
         return STATUS_OK;
@@ -683,6 +697,10 @@ static enum status follow_segment(struct analysis *a, struct flow *flow, const s
     if (flow->connection == NULL && s->payload_len == 0 && (is_syn || is_reset)) {
         count_half_open(a, flow, side, s);
         return STATUS_OK;
+    if (is_copy_of_reset(flow, side, s)) {
+        flow->copies++;
+        return STATUS_OK;
+    }
     }
     if (flow->connection == NULL) {
         enum status status = open_connection(a, flow);

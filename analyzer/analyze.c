@@ -601,17 +601,17 @@ static bool follow_syn(struct flow *flow, enum side side, const struct segment *
     return true;
 }
 
-static void follow_ack_of_syn_ack(struct flow *flow, const struct segment *s)
-{
-    struct facts *f = &flow->connection->facts;
-    bool ambiguous;
-    if (flow->opening.syn_ack_count > 0 && is_first(f->client_after_syn_ack_ns, &flow->opening, s))
 /* Whether a segment is the first of its kind by time; captures may hold it behind the second. */
 static bool is_first(int64_t mark_ns, const struct opening *o, const struct segment *s)
 {
     return mark_ns == 0 || (s->at_ns < mark_ns && s->at_ns >= o->syn_ack_last_ns);
 }
 
+static void follow_ack_of_syn_ack(struct flow *flow, const struct segment *s)
+{
+    struct facts *f = &flow->connection->facts;
+    bool ambiguous;
+    if (flow->opening.syn_ack_count > 0 && is_first(f->client_after_syn_ack_ns, &flow->opening, s))
         f->client_after_syn_ack_ns = s->at_ns;
     if ((s->flags & TCP_ACK) == 0 || !is_first(f->ack_ns, &flow->opening, s) ||
         !opening_acknowledged(&flow->opening, s, &ambiguous))
@@ -676,11 +676,6 @@ static void count_half_open(struct analysis *a, struct flow *flow, enum side sid
     note_end(a, flow, side, s);
 }
 
-static enum status follow_segment(struct analysis *a, struct flow *flow, const struct segment *s)
-{
-    enum side side = side_of(flow, s);
-    bool is_syn = (s->flags & TCP_SYN) != 0;
-    bool is_reset = (s->flags & TCP_RST) != 0;
 /* Whether a RST is one that a half-open flow had just before, captured twice. */
 static bool is_copy_of_reset(const struct flow *flow, enum side side, const struct segment *s)
 {
@@ -689,18 +684,23 @@ static bool is_copy_of_reset(const struct flow *flow, enum side side, const stru
            (flow->ends & own) != 0 && s->at_ns - flow->last_ns < COPY_WITHIN_NS;
 }
 
+static enum status follow_segment(struct analysis *a, struct flow *flow, const struct segment *s)
+{
+    enum side side = side_of(flow, s);
+    bool is_syn = (s->flags & TCP_SYN) != 0;
+    bool is_reset = (s->flags & TCP_RST) != 0;
     int64_t previous_ns = flow->last_ns;
     if (is_syn && !follow_syn(flow, side, s))
-        return STATUS_OK;
-    if (s->at_ns > flow->last_ns)
-        flow->last_ns = s->at_ns;
-    if (flow->connection == NULL && s->payload_len == 0 && (is_syn || is_reset)) {
-        count_half_open(a, flow, side, s);
         return STATUS_OK;
     if (is_copy_of_reset(flow, side, s)) {
         flow->copies++;
         return STATUS_OK;
     }
+    if (s->at_ns > flow->last_ns)
+        flow->last_ns = s->at_ns;
+    if (flow->connection == NULL && s->payload_len == 0 && (is_syn || is_reset)) {
+        count_half_open(a, flow, side, s);
+        return STATUS_OK;
     }
     if (flow->connection == NULL) {
         enum status status = open_connection(a, flow);

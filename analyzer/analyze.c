@@ -2,7 +2,7 @@
 /*
  * The main path. analysis_frame() is the road that a packet takes:
  *
- *   frame -> segment           packet.c
+ *   frame -> segment           packet.c (fragment.c)
  *   segment -> flow and side   flow.c, opening.c, past.c
  *   payload -> runs in order   stream.c
  *   run -> records -> messages -> facts          tls.c (record.c, message.c, hello.c)
@@ -15,6 +15,7 @@
 
 #include "connection.h"
 #include "flow.h"
+#include "fragment.h"
 #include "hash.h"
 #include "packet.h"
 #include "past.h"
@@ -30,6 +31,7 @@ enum { CONNECTION_COST = 3072 };
 
 struct analysis {
     struct analysis_options options;
+    struct fragments *fragments;
     struct flow_table *flows;
     struct past *past;
     struct drop_counts drops;
@@ -48,9 +50,10 @@ enum status analysis_open(const struct analysis_options *options, struct analysi
     if (a == NULL)
         return STATUS_NO_MEMORY;
     a->options = *options;
+    a->fragments = fragments_open(options->seed);
     a->flows = flow_table_open(options->seed);
     a->past = past_open();
-    if (a->flows == NULL || a->past == NULL) {
+    if (a->fragments == NULL || a->flows == NULL || a->past == NULL) {
         analysis_close(a);
         return STATUS_NO_MEMORY;
     }
@@ -83,6 +86,7 @@ void analysis_close(struct analysis *a)
             free_flow(a, f);
     flow_table_close(a->flows);
     past_close(a->past);
+    fragments_close(a->fragments);
     secrets_close(a->secrets);
     connection_pool_done(&a->pool);
     buffer_done(&a->packed);
@@ -93,6 +97,7 @@ void analysis_begin_file(struct analysis *a, uint32_t file)
 {
     a->file = file;
     a->drops = (struct drop_counts){ 0 };
+    fragments_begin_file(a->fragments);
 }
 
 enum status analysis_secrets(struct analysis *a, struct bytes key_log)
@@ -712,10 +717,28 @@ static enum status follow_segment(struct analysis *a, struct flow *flow, const s
     return follow_connection(a, flow, side, s);
 }
 
+/* A fragment counts as dropped until the last one completes the packet they are of. */
+static enum drop follow_fragment(struct analysis *a, const struct frame *frame,
+                                 struct segment *ret_segment)
+{
+    struct fragment fragment;
+    struct datagram whole;
+    packet_fragment(frame, &fragment);
+    enum drop reason = fragments_add(a->fragments, &fragment, &whole);
+    if (reason != DROP_NONE)
+        return reason;
+    reason = packet_decode_whole(frame, &fragment, whole.ip, whole.wire_len, ret_segment);
+    a->drops.packets[DROP_FRAGMENT] -= whole.earlier_count;
+    a->drops.packets[reason] += reason != DROP_NONE ? whole.earlier_count : 0;
+    return reason;
+}
+
 enum status analysis_frame(struct analysis *a, const struct frame *frame)
 {
     struct segment s;
     enum drop reason = packet_decode(frame, &s);
+    if (reason == DROP_FRAGMENT)
+        reason = follow_fragment(a, frame, &s);
     if (reason != DROP_NONE)
         return drop(a, reason);
     if (s.at_ns > a->now_ns)

@@ -16,7 +16,9 @@
     X(IP_HEADER_INVALID, "ip_header_invalid", "version or header length impossible (RFC 791)")     \
     X(IP_LENGTH_BEYOND_FRAME, "ip_length_beyond_frame", "IP length larger than the frame was")     \
     X(IP_EXTENSION_INVALID, "ip_extension_invalid", "IPv6 extension chain broken or too long")     \
-    X(FRAGMENT, "fragment", "IP fragment other than an unfragmented packet")                       \
+    X(FRAGMENT, "fragment", "IP fragment whose datagram did not become whole, or a copy")          \
+    X(FRAGMENT_INVALID, "fragment_invalid", "IP fragment that contradicts others or itself")       \
+    X(FRAGMENT_OVER_CAP, "fragment_over_cap", "IP fragment while the cap on them was reached")     \
     X(TUNNEL_TOO_DEEP, "tunnel_too_deep", "more encapsulations than the cap")                      \
     X(NOT_TCP, "not_tcp", "IP protocol other than TCP and UDP")                                    \
     X(UDP_NOT_QUIC, "udp_not_quic", "UDP that is no QUIC")                                         \

@@ -58,6 +58,8 @@ enum layer {
     LAYER_L2TP,
 };
 
+struct fragment;
+
 /* Where we are in a frame, and what we have passed. */
 struct walk {
     struct reader rest; /* captured bytes that are left of the innermost packet */
@@ -70,6 +72,7 @@ struct walk {
     uint8_t ttl;
     struct bytes ip;
     struct address from, to;
+    struct fragment *fragment; /* filled where the walk stops at one; NULL = not asked for */
 };
 
 static inline enum layer stop(struct walk *w, enum drop reason)

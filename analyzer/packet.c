@@ -187,6 +187,32 @@ static enum layer layer_of_ip_protocol(struct walk *w, uint8_t protocol)
 }
 
 /*
+ * Stops at a fragment. `flags` has its offset, in units of eight octets from bit 3 on as in IPv6,
+ * and bit 0 when more follow; the walk stands in front of its payload.
+ */
+static enum layer stop_at_fragment(struct walk *w, uint8_t version, uint8_t protocol, uint32_t id,
+                                   uint32_t flags)
+{
+    if (w->fragment != NULL)
+        *w->fragment = (struct fragment){
+            .from = w->from,
+            .to = w->to,
+            .id = id,
+            .offset = flags & 0xfff8,
+            .len = (uint32_t)wire_left(w),
+            .data = w->rest.rest,
+            .more = (flags & 1) != 0,
+            .version = version,
+            .protocol = protocol,
+            .ttl = w->ttl,
+            .tunnel = w->tunnel,
+            .encapsulation = w->encapsulation,
+            .encapsulations = w->encapsulations,
+        };
+    return stop(w, DROP_FRAGMENT);
+}
+
+/*
  * RFC 791 3.1. A length beyond the frame is right where a packet broker sliced the packet and gave
  * the slice's length for the frame's: then the checksum holds. Otherwise it is damaged, and what
  * the frame has is taken; but inside of another IP packet, whose length is known, it is a lie.
@@ -221,15 +247,15 @@ static enum layer ipv4(struct walk *w)
             return stop(w, DROP_IP_LENGTH_BEYOND_FRAME);
         total_len = wire_left(w);
     }
-    if ((fragment & 0x3fff) != 0) /* more fragments, or an offset */
-        return stop(w, DROP_FRAGMENT);
-
     narrow(w, start, total_len);
     w->rest = reader_of(bytes_after(w->ip, header_len));
     w->from = address_of_ipv4(from.at);
     w->to = address_of_ipv4(to.at);
     w->ttl = ttl;
     w->ip_id = id;
+    if ((fragment & 0x3fff) != 0) /* more fragments, or an offset */
+        return stop_at_fragment(w, 4, protocol, id,
+                                (fragment & 0x1fffu) << 3 | (fragment >> 13 & 1u));
     return layer_of_ip_protocol(w, protocol);
 }
 
@@ -250,22 +276,28 @@ static bool is_ipv6_extension(uint8_t protocol)
 }
 
 /* One extension header; *protocol becomes what follows it. RFC 8200 4.2 to 4.6. */
-static enum drop ipv6_extension(struct reader *r, uint8_t *protocol)
+static enum drop ipv6_extension(struct walk *w, uint8_t *protocol)
 {
+    struct reader r = w->rest;
     bool is_fragment = *protocol == PROTOCOL_FRAGMENT;
-    uint8_t next = reader_u8(r);
-    size_t len = 8 + 8 * (size_t)reader_u8(r);
-    if (is_fragment) {
-        uint16_t fragment = reader_u16(r);
-        if (!r->short_read && (fragment & 0xfff9) != 0)
-            return DROP_FRAGMENT;
-        reader_take(r, 4); /* identification; here the length field is reserved */
+    uint16_t fragment = 0;
+    uint32_t id = 0;
+    uint8_t next = reader_u8(&r);
+    size_t len = 8 + 8 * (size_t)reader_u8(&r);
+    if (is_fragment) { /* here the length field is reserved */
+        fragment = reader_u16(&r);
+        id = reader_u32(&r);
     } else {
-        reader_take(r, len - 2);
+        reader_take(&r, len - 2);
     }
-    if (r->short_read)
+    if (r.short_read)
         return DROP_IP_TOO_SHORT;
+    w->rest = r;
     *protocol = next;
+    if ((fragment & 0xfff9) != 0) {
+        (void)stop_at_fragment(w, 6, next, id, fragment);
+        return DROP_FRAGMENT;
+    }
     return DROP_NONE;
 }
 
@@ -292,19 +324,18 @@ static enum layer ipv6(struct walk *w)
     if (len < IPV6_HEADER_LEN)
         return stop(w, DROP_IP_HEADER_INVALID);
     narrow(w, start, len);
-    r = reader_of(bytes_after(w->ip, IPV6_HEADER_LEN));
-    for (unsigned n = 0; is_ipv6_extension(protocol); n++) {
-        if (n == IPV6_EXTENSIONS_MAX)
-            return stop(w, DROP_IP_EXTENSION_INVALID);
-        enum drop reason = ipv6_extension(&r, &protocol);
-        if (reason != DROP_NONE)
-            return stop(w, reason);
-    }
-    w->rest = r;
+    w->rest = reader_of(bytes_after(w->ip, IPV6_HEADER_LEN));
     memcpy(w->from.octet, from.at, sizeof w->from.octet);
     memcpy(w->to.octet, to.at, sizeof w->to.octet);
     w->ttl = ttl;
     w->ip_id = 0;
+    for (unsigned n = 0; is_ipv6_extension(protocol); n++) {
+        if (n == IPV6_EXTENSIONS_MAX)
+            return stop(w, DROP_IP_EXTENSION_INVALID);
+        enum drop reason = ipv6_extension(w, &protocol);
+        if (reason != DROP_NONE)
+            return stop(w, reason);
+    }
     return layer_of_ip_protocol(w, protocol);
 }
 
@@ -476,6 +507,22 @@ static enum layer pass(struct walk *w, enum layer layer)
     return layer < LAYER_VLAN ? link_pass(w, layer) : tunnel_pass(w, layer);
 }
 
+static struct walk walk_of(struct bytes captured, size_t wire_len)
+{
+    return (struct walk){
+        .rest = reader_of(captured),
+        .cut_len = wire_len > captured.len ? wire_len - captured.len : 0,
+    };
+}
+
+/* Each header takes bytes off or counts as an encapsulation, so this ends. */
+static bool reach_tcp(struct walk *w, enum layer layer)
+{
+    while (layer != LAYER_STOP && layer != LAYER_TCP)
+        layer = pass(w, layer);
+    return layer == LAYER_TCP;
+}
+
 enum drop packet_decode(const struct frame *frame, struct segment *ret_segment)
 {
     if (frame->at_ns < 0)
@@ -483,14 +530,26 @@ enum drop packet_decode(const struct frame *frame, struct segment *ret_segment)
     enum layer layer = layer_of_link_type(frame->link_type);
     if (layer == LAYER_STOP)
         return DROP_LINK_TYPE_UNKNOWN;
-    struct walk w = {
-        .rest = reader_of(frame->data),
-        .cut_len = frame->wire_len > frame->data.len ? frame->wire_len - frame->data.len : 0,
-    };
-    /* Each header takes bytes off or counts as an encapsulation, so this ends. */
-    while (layer != LAYER_STOP && layer != LAYER_TCP)
-        layer = pass(&w, layer);
-    return layer == LAYER_TCP ? tcp(frame, &w, ret_segment) : w.drop;
+    struct walk w = walk_of(frame->data, frame->wire_len);
+    return reach_tcp(&w, layer) ? tcp(frame, &w, ret_segment) : w.drop;
+}
+
+void packet_fragment(const struct frame *frame, struct fragment *ret_fragment)
+{
+    struct walk w = walk_of(frame->data, frame->wire_len);
+    w.fragment = ret_fragment;
+    (void)reach_tcp(&w, layer_of_link_type(frame->link_type));
+    ret_fragment->at_ns = frame->at_ns;
+}
+
+enum drop packet_decode_whole(const struct frame *last_frame, const struct fragment *last,
+                              struct bytes ip, uint32_t wire_len, struct segment *ret_segment)
+{
+    struct walk w = walk_of(ip, wire_len);
+    w.tunnel = last->tunnel;
+    w.encapsulation = last->encapsulation;
+    w.encapsulations = last->encapsulations;
+    return reach_tcp(&w, LAYER_IP) ? tcp(last_frame, &w, ret_segment) : w.drop;
 }
 
 bool packet_link_type_known(int link_type)

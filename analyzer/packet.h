@@ -49,6 +49,22 @@ struct segment {
     uint32_t encapsulation;   /* hash of VLAN ids, VNIs, labels around it; 0 for none */
 };
 
+/* A fragment of an IP packet: neither the first and last one nor the only one. */
+struct fragment {
+    int64_t at_ns;
+    struct address from, to;
+    uint32_t id;            /* 16 bits in IPv4 */
+    uint32_t offset, len;   /* of its payload in that of the packet, octets on the wire */
+    struct bytes data;      /* captured octets of it: a prefix; view into the frame */
+    bool more;              /* it is not the last one */
+    uint8_t version;        /* 4 or 6 */
+    uint8_t protocol;       /* of the packet's payload, or the IPv6 header that comes next */
+    uint8_t ttl;
+    uint16_t tunnel;        /* as in struct segment, of what is around */
+    uint32_t encapsulation;
+    unsigned encapsulations;
+};
+
 /*
  * Decodes one frame. Returns DROP_NONE and fills *ret_segment for TCP over IPv4 or IPv6; any other
  * frame gives its reason and leaves *ret_segment alone. Ethernet padding is cut off; an IP length
@@ -59,6 +75,19 @@ struct segment {
  * IEEE 802.1Q.
  */
 enum drop packet_decode(const struct frame *frame, struct segment *ret_segment);
+
+/*
+ * Describes the fragment in a frame for which packet_decode() said DROP_FRAGMENT; *ret_fragment is
+ * undefined for others. The view lives as long as the frame.
+ */
+void packet_fragment(const struct frame *frame, struct fragment *ret_fragment);
+
+/*
+ * Decodes the packet that fragments were put together to; `last` is the one that completed it and
+ * gives time, number and encapsulation. wire_len is the packet's own length, ip what was captured.
+ */
+enum drop packet_decode_whole(const struct frame *last_frame, const struct fragment *last,
+                              struct bytes ip, uint32_t wire_len, struct segment *ret_segment);
 
 /* Whether the link type is decoded at all (DLT_ value), for messages about files. */
 bool packet_link_type_known(int link_type);

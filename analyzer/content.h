@@ -7,13 +7,16 @@
  */
 #include "bytes.h"
 
-enum content {
+enum content_kind {
     CONTENT_UNKNOWN = 0, /* not decrypted */
     CONTENT_HANDSHAKE = 1,
     CONTENT_ALERT = 2,
     CONTENT_APPLICATION = 3,
     CONTENT_OTHER = 4, /* decrypted, and none of these */
-    CONTENT_KIND_MASK = 7,
+};
+
+enum content_bits {
+    CONTENT_KIND_MASK = 7, /* enum content_kind */
 
     /* CONTENT_HANDSHAKE: the messages that begin in it. RFC 8446 4 (RFC 9846 4) */
     CONTENT_NEW_SESSION_TICKET = 1 << 3,
@@ -41,13 +44,13 @@ enum content {
     CONTENT_UNCLEAR = 1 << 9,       /* ... whose borders were lost with an earlier record */
 };
 
-static inline enum content content_kind(uint16_t content)
+static inline enum content_kind content_kind(uint16_t content)
 {
-    return (enum content)(content & CONTENT_KIND_MASK);
+    return (enum content_kind)(content & CONTENT_KIND_MASK);
 }
 
 /* Whether it is of that kind and has all of these bits. */
-static inline bool content_has(uint16_t content, enum content kind, unsigned bits)
+static inline bool content_has(uint16_t content, enum content_kind kind, unsigned bits)
 {
     return content_kind(content) == kind && (content & bits) == bits;
 }

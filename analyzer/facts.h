@@ -60,7 +60,7 @@ struct record {
     uint8_t type;         /* enum record_type */
     uint8_t flags;        /* enum record_flag */
     uint8_t first_message; /* handshake type of a clear handshake record's first message, else 255 */
-    uint16_t content;     /* what it holds inside, where it was decrypted: enum content of content.h;
+    uint16_t content;     /* what it holds inside, where it was decrypted: the bits of content.h;
                              0 = it was not */
 };
 

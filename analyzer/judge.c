@@ -20,6 +20,8 @@
  *           belong; tickets by arithmetic (ticket.h) with a known ticket's length.
  * weak      One sign that some stack or some padding can break.
  *
+ * keylog    Above all of them, where secrets were given: what opened records hold (judge_keys.c).
+ *
  * What cannot be decided: whether the client had its early data accepted when it left before its
  * Finished; which of two records is the ticket when a server sends one and nothing is known of it;
  * anything of a side whose record lengths are padded; what was not captured. Then the verdict is
@@ -187,6 +189,7 @@ static struct trial trial_of(const struct facts *f, const struct profile *profil
     t.client = series_of(f, CLIENT);
     t.server = series_of(f, SERVER);
     t.is_tls13 = is_tls13(f, &t.client);
+    t.is_keyed = (f->keys == KEYS_USED || f->keys == KEYS_PARTIAL) && f->hello_side == CLIENT;
     t.overhead = overhead_tls12(f->cipher_suite);
     if (t.is_tls13) {
         t.h = tls13_of(f);
@@ -265,6 +268,8 @@ struct verdict judge(const struct facts *f, const struct profile *profile)
 {
     struct verdict v = nothing_known();
     struct trial t = trial_of(f, profile);
+    if (t.is_keyed)
+        keyed_places(&t);
     set_clear_roles(f, &v);
     if (!f->tls) {
         judge_plain(f, &v);
@@ -272,10 +277,23 @@ struct verdict judge(const struct facts *f, const struct profile *profile)
         v.resumption_offered = offers_resumption(f);
         judge_hello(&t, &v);
         judge_exchange(&t, &v);
+        if (t.is_keyed)
+            judge_keyed_exchange(&t, &v);
         set_times(f, &v);
     }
     judge_outcome(&t, &v);
+    if (t.is_keyed)
+        judge_keyed_outcome(&t, &v);
     return v;
+}
+
+struct verdict judge_without_keys(const struct facts *f, const struct profile *profile)
+{
+    struct facts without = *f;
+    without.keys = KEYS_NONE;
+    if (version_is_13(f->version)) /* there it was decrypted */
+        without.alpn = NULL;
+    return judge(&without, profile);
 }
 
 const char *basis_text(enum basis basis)

@@ -98,6 +98,9 @@ struct verdict {
 /* Judges one flow. profile may be NULL (nothing known of the server). */
 struct verdict judge(const struct facts *f, const struct profile *profile);
 
+/* The same without a look at what was decrypted: as if there had been no secrets. */
+struct verdict judge_without_keys(const struct facts *f, const struct profile *profile);
+
 /* The words of the database columns; static text, NULL where the column is NULL. */
 const char *basis_text(enum basis basis);
 const char *kind_text(enum kind handshake);

@@ -355,6 +355,8 @@ static int64_t flight_bytes(const struct trial *t)
 void judge_tls13(struct trial *t, struct verdict *v)
 {
     judge_early_data(t, v);
+    if (t->is_keyed)
+        judge_keyed_early_data(t, v);
     judge_kind(t, v);
     mark_flights(t, v);
     mark_early_data(t, v);

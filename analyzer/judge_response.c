@@ -191,7 +191,7 @@ static const struct record *candidate_at(const struct search *s, int i)
  * Whether a record of the server cannot answer: it acknowledges less than the request, or the
  * request acknowledges it, or, without acknowledgments, it passed the capture point first.
  */
-static bool is_before_request(const struct trial *t, const struct record *r)
+bool trial_is_before_request(const struct trial *t, const struct record *r)
 {
     const struct record *request = series_at(&t->client, t->request);
     if (request->ack != ACK_UNKNOWN && record_end(r) <= request->ack)
@@ -297,7 +297,7 @@ static void collect(struct search *s, struct verdict *v)
             trial_role(v, &t->server, place, ROLE_ALERT);
             continue;
         }
-        if (!is_before_request(t, r))
+        if (!trial_is_before_request(t, r))
             s->candidate[s->count++] = place;
         else if (!record_is_gap(r))
             note_before_request(s, v, place);
@@ -562,12 +562,9 @@ static int earliest_candidate(const struct search *s, const struct verdict *v)
     return low;
 }
 
-static void find_response(struct trial *t, struct verdict *v)
+void trial_answered_early(const struct trial *t, struct verdict *v)
 {
-    struct search s = { .t = t };
-    collect(&s, v);
-    choose(&s, v);
-    v->response_low = earliest_candidate(&s, v);
+    v->answered_early = TRI_UNKNOWN;
     if (v->response < 0 || v->early_data != EARLY_ACCEPTED || v->client_finished < 0)
         return;
     const struct record *finished = &t->f->records[v->client_finished];
@@ -581,6 +578,15 @@ static void find_response(struct trial *t, struct verdict *v)
     case SENT_UNKNOWN:
         break;
     }
+}
+
+static void find_response(struct trial *t, struct verdict *v)
+{
+    struct search s = { .t = t };
+    collect(&s, v);
+    choose(&s, v);
+    v->response_low = earliest_candidate(&s, v);
+    trial_answered_early(t, v);
 }
 
 /* Nothing was asked: what the server sent behind its Finished are tickets, a greeting, alerts. */

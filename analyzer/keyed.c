@@ -416,6 +416,13 @@ static enum status drain(struct keyed *k, struct facts *f, enum side side)
     return status;
 }
 
+/* The client first: what it asked must be known when the answer is opened. */
+static enum status drain_all(struct keyed *k, struct facts *f)
+{
+    enum status status = drain(k, f, (enum side)k->client);
+    return status == STATUS_OK ? drain(k, f, other_side((enum side)k->client)) : status;
+}
+
 /* ---- records ---- */
 
 enum status keyed_begin(struct keyed *k, enum side side, const struct record_header *header,
@@ -470,7 +477,7 @@ enum status keyed_end(struct keyed *k, struct facts *f, enum side side)
     sealed->cut |= sealed->filled < sealed->len;
     *s->end = sealed;
     s->end = &sealed->next;
-    return can_open(k) ? drain(k, f, side) : STATUS_OK;
+    return can_open(k) ? drain_all(k, f) : STATUS_OK;
 }
 
 bool keyed_is_over(const struct keyed *k)
@@ -487,9 +494,7 @@ enum status keyed_finish(struct keyed *k, struct facts *f)
         return STATUS_OK;
     if (!k->server_hello_seen) /* traffic secrets exist in TLS 1.3 alone */
         k->is_13 = k->set.of[SECRET_CLIENT_HANDSHAKE].len > 0;
-    enum status status = STATUS_OK;
-    for (enum side side = CLIENT; side <= SERVER && status == STATUS_OK; side++)
-        status = drain(k, f, side);
+    enum status status = drain_all(k, f);
     if (k->opened > 0)
         f->keys = k->failed > 0 ? KEYS_PARTIAL : KEYS_USED;
     else if (k->failed > 0)

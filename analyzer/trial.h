@@ -3,7 +3,7 @@
 #define TRIAL_H
 /*
  * One flow on trial: what the files of the judge (judge.c, judge_tls12.c, judge_early.c,
- * judge_response.c, judge_outcome.c) hand from one to the next. Nobody else includes it.
+ * judge_response.c, judge_keys.c, judge_outcome.c) hand from one to the next. Nobody else includes it.
  */
 #include "judge.h"
 #include "series.h"
@@ -14,6 +14,7 @@ struct trial {
     const struct profile *profile; /* NULL: nothing known */
     struct series client, server;
     bool is_tls13;
+    bool is_keyed; /* records were opened, and what they hold is looked at */
     struct tls13 h;    /* valid with is_tls13 */
     uint32_t overhead; /* bytes that TLS adds to a record's plaintext; 0 = varies */
     enum tri http2;
@@ -36,6 +37,21 @@ void judge_tls13(struct trial *t, struct verdict *v);
 
 /* judge_response.c: HTTP/2 or not, the request, the first response and its bounds. */
 void judge_exchange(struct trial *t, struct verdict *v);
+
+/* Whether a record of the server cannot answer the request, which there is. */
+bool trial_is_before_request(const struct trial *t, const struct record *r);
+
+/* Says whether accepted early data was answered before the client's Finished. */
+void trial_answered_early(const struct trial *t, struct verdict *v);
+
+/*
+ * judge_keys.c, for keyed flows alone: the places of h that opened records show; then, each behind
+ * the keyless step whose result it corrects, early data, the exchange and the outcome.
+ */
+void keyed_places(struct trial *t);
+void judge_keyed_early_data(const struct trial *t, struct verdict *v);
+void judge_keyed_exchange(struct trial *t, struct verdict *v);
+void judge_keyed_outcome(const struct trial *t, struct verdict *v);
 
 /* judge_outcome.c: outcome, failure, expected and lost round trips; wants all the rest. */
 void judge_outcome(const struct trial *t, struct verdict *v);

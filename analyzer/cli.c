@@ -19,6 +19,7 @@ static const char HELP[] =
     "  flows              list connections\n"
     "  show FLOW          draw one connection: its records, times, and why each verdict is what it is\n"
     "  sql QUERY          run a query, read-only, with median() and percentile()\n"
+    "  doctor PATH...     what captures can and cannot tell, before they are read into a database\n"
     "  captures           what is in the database: files, times, drops, damage\n"
     "\n"
     "  -d, --database DB  the database file (firstflight.db)\n"
@@ -120,6 +121,17 @@ static const char HELP_CAPTURES[] =
     "  -o, --output FILE       write there instead of standard output\n"
     "  -d, --database DB       the database file (firstflight.db)\n";
 
+static const char HELP_DOCTOR[] =
+    "usage: firstflight doctor [OPTION]... PATH...\n"
+    "\n"
+    "Looks at the beginning of captures and says, for each capture point, what can be measured there\n"
+    "and what not, why (snaplen, one direction, missing SYNs, losses, clock, copies, damage), and how\n"
+    "tcpdump would have captured more. Needs no database.\n"
+    "\n"
+    "      --filter EXPR       look only at packets that match a pcap filter expression\n"
+    "      --files-from FILE   more paths, one a line; - is standard input\n"
+    "  -o, --output FILE       write there instead of standard output\n";
+
 enum option_code {
     OPTION_SITE = 256,
     OPTION_HOST,
@@ -192,6 +204,8 @@ static const struct {
         'o' } },
     { "show", COMMAND_SHOW, HELP_SHOW, 1, 1, "one flow: its flow_id or flow_uid", { 'o' } },
     { "sql", COMMAND_SQL, HELP_SQL, 1, 1, "one query, in quotes", { OPTION_FORMAT, 'o' } },
+    { "doctor", COMMAND_DOCTOR, HELP_DOCTOR, 0, SIZE_MAX, "paths of captures",
+      { OPTION_FILTER, OPTION_FILES_FROM, 'o' } },
     { "captures", COMMAND_CAPTURES, HELP_CAPTURES, 0, 0, "options only", { OPTION_FORMAT, 'o' } },
 };
 enum { COMMAND_KINDS = sizeof COMMANDS / sizeof COMMANDS[0] };
@@ -344,7 +358,7 @@ static enum status read_options(int argc, char **argv, size_t kind, struct comma
     line->word_count = (size_t)(argc - optind);
     if (line->word_count < COMMANDS[kind].words_min || line->word_count > COMMANDS[kind].words_max)
         return wrong(error, size, "this command takes", COMMANDS[kind].words_wanted, name);
-    if (line->command == COMMAND_INGEST) {
+    if (line->command == COMMAND_INGEST || line->command == COMMAND_DOCTOR) {
         if (line->word_count == 0 && line->ingest.inputs.files_from == NULL)
             return wrong(error, size, "nothing to read", "name files or directories, or -", name);
         line->ingest.inputs.paths = line->words;

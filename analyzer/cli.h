@@ -12,6 +12,7 @@ enum command {
     COMMAND_SHOW,
     COMMAND_SQL,
     COMMAND_CAPTURES,
+    COMMAND_DOCTOR,
     COMMAND_HELP,    /* of help_of */
     COMMAND_VERSION,
 };

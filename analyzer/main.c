@@ -3,6 +3,7 @@
 #include "capture.h"
 #include "captures.h"
 #include "cli.h"
+#include "doctor.h"
 #include "flows.h"
 #include "label.h"
 #include "region.h"
@@ -207,6 +208,7 @@ static enum status run_query(const struct command_line *line, struct database *d
         return command_captures(database, style, out, error);
     case COMMAND_NONE:
     case COMMAND_INGEST:
+    case COMMAND_DOCTOR:
     case COMMAND_HELP:
     case COMMAND_VERSION:
         break;
@@ -242,6 +244,42 @@ static int command_query(const struct command_line *line)
     return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }
 
+static int exit_of_doctor(enum status status, const struct doctor_result *r)
+{
+    if (status == STATUS_USAGE)
+        return EXIT_USAGE;
+    if (status != STATUS_OK || r->files_read == 0)
+        return EXIT_FAILED;
+    return r->files_damaged > 0 || r->files_unreadable > 0 ? EXIT_DAMAGED : EXIT_DONE;
+}
+
+static int run_doctor(const struct command_line *line)
+{
+    struct doctor_result result = { 0 };
+    struct text error = { 0 };
+    FILE *out = line->output == NULL ? stdout : fopen(line->output, "we");
+    enum status status = STATUS_IO;
+    if (out == NULL) {
+        text_addf(&error, "%s: cannot be written: %s", line->output, strerror(errno));
+    } else {
+        struct table_style style = { .width = terminal_width(out), .utf8 = is_utf8() };
+        status = command_doctor(&line->ingest.inputs, line->ingest.filter, style, out, &result,
+                                &error);
+        if (fflush(out) != 0 && status == STATUS_OK) {
+            text_addf(&error, "results cannot be written: %s", strerror(errno));
+            status = STATUS_IO;
+        }
+    }
+    if (status != STATUS_OK)
+        complain(text_string(&error));
+    else if (result.files_read == 0)
+        complain("no captures found: name pcap or pcapng files, or directories that hold some");
+    text_done(&error);
+    if (out != NULL && out != stdout)
+        fclose(out);
+    return exit_of_doctor(status, &result);
+}
+
 static int command_help(enum command command)
 {
     fputs(cli_help(command), stdout);
@@ -270,6 +308,8 @@ int main(int argc, char **argv)
     case COMMAND_SQL:
     case COMMAND_CAPTURES:
         return command_query(&line);
+    case COMMAND_DOCTOR:
+        return run_doctor(&line);
     case COMMAND_VERSION:
         return command_version();
     case COMMAND_HELP:

@@ -135,14 +135,16 @@ bool connection_is_copy(struct connection *c, enum side side, const struct segme
 {
     bool tells = s->ip_id != 0 || s->payload_len > 0 || (s->flags & (TCP_FIN | TCP_RST)) != 0;
     uint64_t signature = signature_of(s);
-    for (unsigned i = 0; i < RECENT_PACKETS; i++) {
-        const struct recent_packet *r = &c->recent[side][i];
-        if (tells && r->signature == signature && s->at_ns - r->at_ns < COPY_WITHIN_NS &&
-            r->at_ns - s->at_ns < COPY_WITHIN_NS)
+    unsigned next = c->recent_next[side];
+    for (unsigned i = 1; i <= RECENT_PACKETS; i++) {
+        const struct recent_packet *r = &c->recent[side][(next - i) % RECENT_PACKETS];
+        if (s->at_ns - r->at_ns >= COPY_WITHIN_NS) /* and so are those before it */
+            break;
+        if (tells && r->signature == signature && r->at_ns - s->at_ns < COPY_WITHIN_NS)
             return true;
     }
-    uint8_t next = c->recent_next[side]++ % RECENT_PACKETS;
-    c->recent[side][next] = (struct recent_packet){ signature, s->at_ns };
+    c->recent[side][next % RECENT_PACKETS] = (struct recent_packet){ signature, s->at_ns };
+    c->recent_next[side]++;
     return false;
 }
 

@@ -12,8 +12,9 @@
 
 struct label_flow;
 
-/* Packets of a side among which a copy (mirror port, any device) is looked for. */
-enum { RECENT_PACKETS = 4 };
+/* Packets of a side among which a copy (mirror port, any device) is looked for: a window's burst may
+ * come whole before its copies do. A power of two. */
+enum { RECENT_PACKETS = 16 };
 
 struct recent_packet {
     uint64_t signature;

@@ -4,8 +4,8 @@
 
 usage: invariance.py FIRSTFLIGHT DIRECTORY
 
-Reads the pcap files below the directory (raw IPv4 or Ethernet, whole packets), writes each anew in
-many ways that tell the same story, reads all of them in one run, and compares the rows of table flow
+Reads the pcap files below the directory (raw IP or Ethernet; TCP over IPv4 in whole packets, the rest
+is left out), writes each anew in many ways that tell the same story, reads all of them in one run, and compares the rows of table flow
 with those of the files as they were. Each way uses server addresses of its own, so that nothing
 learned of one server helps another. Columns that a way may change are declared with it, in WAYS.
 """
@@ -21,14 +21,15 @@ import tempfile
 FIN, SYN, RST, PSH = 1, 2, 4, 8
 
 # Names of a row, and where it came from: every way has its own.
-ALWAYS = {"flow_id", "flow_uid", "capture_id", "server_ip", "community_id", "proxied_server_ip"}
+ALWAYS = {"flow_id", "flow_uid", "capture_id", "server_ip", "community_id", "proxied_server_ip",
+          "retried_by"}
 NUMBERS = {"first_packet_no", "request_packet_no", "response_packet_no"}
 AMOUNTS = {"client_packets", "server_packets"}
 # Records sent again are no stalls; the last packet may be one that was sent again.
 RESENT = {"flight_stalls", "end_at_ns", "client_retransmits", "server_retransmits", "client_retransmits_before_response",
           "server_retransmits_before_response", "loss_wait_ns"}
 # The answer's first byte sent again: when the client had it is then told by its acknowledgment.
-FELT = {"perceived_ns", "round_trips"}
+FELT = {"perceived_ns", "round_trips", "retried_perceived_ns"}
 
 
 @dataclasses.dataclass
@@ -62,7 +63,6 @@ def parse(at, frame):
     ip_len = (frame[0] & 15) * 4
     total, ident = struct.unpack(">HH", frame[2:6])
     tcp = frame[ip_len:total]
-    assert frame[0] >> 4 == 4 and frame[9] == 6 and len(tcp) >= 20, "only TCP over IPv4 is rewritten"
     seq, ack, offset, flags, window = struct.unpack(">IIBBH", tcp[4:16])
     tcp_len = (offset >> 4) * 4
     return Packet(at, frame[12:16], frame[16:20], frame[8], ident, tcp[:4], seq, ack, flags, window,
@@ -99,7 +99,8 @@ def read(path):
         seconds, fraction, captured, wire = struct.unpack("<IIII", data[at:at + 16])
         assert captured == wire, "only whole packets are rewritten"
         frame = data[at + 16 + skip:at + 16 + captured]
-        packets.append(parse(seconds * 10**9 + fraction * nano, frame))
+        if frame[0] >> 4 == 4 and frame[9] == 6:
+            packets.append(parse(seconds * 10**9 + fraction * nano, frame))
         at += 16 + captured
     return packets
 
@@ -356,12 +357,15 @@ def differences(was, now, declared):
         for column in a.keys():
             if column not in ALWAYS | declared | {"path"} and a[column] != b[column]:
                 found.append(f"{column} {a[column]!r} became {b[column]!r}")
+        if (a["retried_by"] is None) != (b["retried_by"] is None):
+            found.append("another connection is taken for its retry")
     return found
 
 
 def main():
     program, directory = sys.argv[1:]
     originals = {path.stem: read(path) for path in sorted(pathlib.Path(directory).rglob("*.pcap"))}
+    originals = {name: packets for name, packets in originals.items() if packets}
     failed = 0
     with tempfile.TemporaryDirectory() as temporary:
         temporary = pathlib.Path(temporary)

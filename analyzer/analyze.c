@@ -230,8 +230,9 @@ static enum status follow_label(struct analysis *a, struct flow *flow, enum side
         return STATUS_OK;
     if (c->facts.client_hello_seen)
         return set_label(c, label_by_name(a, flow));
-    if (c->facts.tls)
-        return STATUS_OK; /* the rest of the ClientHello is to come */
+    int64_t behind;
+    if (c->facts.tls || stream_waits(&c->stream[side], &behind))
+        return STATUS_OK; /* the rest of the ClientHello, or its begin, is to come */
     if (label_packet(a->options.labeler, &c->label, s->ip, s->at_ns, side, false, &label))
         return set_label(c, label);
     return STATUS_OK;

@@ -19,6 +19,7 @@ static const char HELP[] =
     "  flows              list connections\n"
     "  show FLOW          draw one connection: its records, times, and why each verdict is what it is\n"
     "  sql QUERY          run a query, read-only, with median() and percentile()\n"
+    "  judge              verdicts again, by all that was learned since; --check: how good they are\n"
     "  doctor PATH...     what captures can and cannot tell, before they are read into a database\n"
     "  captures           what is in the database: files, times, drops, damage\n"
     "\n"
@@ -111,6 +112,20 @@ static const char HELP_SQL[] =
     "Example:\n"
     "  firstflight sql \"SELECT handshake, count(*), median(perceived_ns) / 1e6 FROM flow GROUP BY 1\"\n";
 
+static const char HELP_JUDGE[] =
+    "usage: firstflight judge [-d DB] [OPTION]...\n"
+    "\n"
+    "Judges all connections again from what was kept of them, without the captures: by what was\n"
+    "learned of their servers since they were read, and by the rules of this version. Says which\n"
+    "columns changed in how many connections. The outcome is that of reading all captures at once.\n"
+    "\n"
+    "      --check             change nothing; judge the connections that were decrypted (ingest\n"
+    "                          --keylog) as if there were no keys, and count where that is wrong\n"
+    "      --format FORMAT     table (default), csv or json\n"
+    "      --max-memory SIZE   for facts that wait to be judged, as 512M or 2G (1G)\n"
+    "  -o, --output FILE       write there instead of standard output\n"
+    "  -d, --database DB       the database file (firstflight.db)\n";
+
 static const char HELP_CAPTURES[] =
     "usage: firstflight captures [-d DB] [OPTION]...\n"
     "\n"
@@ -152,6 +167,7 @@ enum option_code {
     OPTION_FORMAT,
     OPTION_COMMUNITY_ID,
     OPTION_LIMIT,
+    OPTION_CHECK,
     OPTION_VERSION,
 };
 
@@ -175,6 +191,7 @@ static const struct option OPTIONS[] = {
     { "format", required_argument, NULL, OPTION_FORMAT },
     { "community-id", required_argument, NULL, OPTION_COMMUNITY_ID },
     { "limit", required_argument, NULL, OPTION_LIMIT },
+    { "check", no_argument, NULL, OPTION_CHECK },
     { "database", required_argument, NULL, 'd' },
     { "output", required_argument, NULL, 'o' },
     { "quiet", no_argument, NULL, 'q' },
@@ -204,6 +221,8 @@ static const struct {
         'o' } },
     { "show", COMMAND_SHOW, HELP_SHOW, 1, 1, "one flow: its flow_id or flow_uid", { 'o' } },
     { "sql", COMMAND_SQL, HELP_SQL, 1, 1, "one query, in quotes", { OPTION_FORMAT, 'o' } },
+    { "judge", COMMAND_JUDGE, HELP_JUDGE, 0, 0, "options only",
+      { OPTION_CHECK, OPTION_FORMAT, OPTION_MAX_MEMORY, 'o' } },
     { "doctor", COMMAND_DOCTOR, HELP_DOCTOR, 0, SIZE_MAX, "paths of captures",
       { OPTION_FILTER, OPTION_FILES_FROM, 'o' } },
     { "captures", COMMAND_CAPTURES, HELP_CAPTURES, 0, 0, "options only", { OPTION_FORMAT, 'o' } },
@@ -304,6 +323,7 @@ static bool take_option(struct command_line *line, int option, char *value)
     case OPTION_FORMAT: line->format = value; return true;
     case OPTION_COMMUNITY_ID: line->community_id = value; return true;
     case OPTION_LIMIT: return read_count(value, &line->limit);
+    case OPTION_CHECK: line->check = true; return true;
     default: return false;
     }
 }

@@ -13,6 +13,7 @@ enum command {
     COMMAND_SQL,
     COMMAND_CAPTURES,
     COMMAND_DOCTOR,
+    COMMAND_JUDGE,
     COMMAND_HELP,    /* of help_of */
     COMMAND_VERSION,
 };
@@ -29,6 +30,7 @@ struct command_line {
     /* report and flows */
     const char *by, *where, *since, *until, *community_id;
     int64_t limit;             /* -1 = none given */
+    bool check;                /* of judge */
     enum command help_of;      /* COMMAND_NONE: of the program */
 };
 

@@ -3,10 +3,12 @@
 
 #include "analyze.h"
 #include "capture.h"
+#include "knowledge.h"
 #include "label.h"
 #include "neighbour.h"
 #include "profile.h"
 #include "region.h"
+#include "rejudge.h"
 #include "row.h"
 #include "secrets.h"
 #include "store.h"
@@ -71,6 +73,9 @@ struct ingest {
     size_t file_count;
     struct profiles *profiles; /* of all servers of the run */
     bool learned_too_much;     /* from flows that are not written: profiles are made anew */
+    int64_t last_known_flow;   /* greatest flow_id of the database before the run, 0 without flows */
+    bool any_abandoned;        /* among the flows of the run */
+    int64_t first_start_ns, last_start_ns; /* of the flows of the run; first > last without */
     uint64_t seed;
     /* while reading */
     size_t point, file;         /* indexes; file is global */
@@ -226,6 +231,8 @@ enum status ingest_open(const struct ingest_options *options, struct ingest **re
     *ret_ingest = i;
     i->options = *options;
     i->doing = "reading";
+    i->first_start_ns = INT64_MAX;
+    i->last_start_ns = INT64_MIN;
     i->seed = hash_random_seed();
     enum status status = find_inputs(i);
     if (status == STATUS_OK)
@@ -517,8 +524,35 @@ enum status ingest_step(struct ingest *i, bool *ret_done)
 
 /* Judging and writing */
 
+static struct row_context context_of(const struct ingest *i, const struct run_point *p,
+                                     const struct facts *f)
+{
+    return (struct row_context){
+        .point = p->input->name,
+        .labels = &p->input->labels,
+        .clients = i->clients,
+        .local = i->local,
+        .capture_id = i->files[f->file].capture_id,
+    };
+}
+
+/* Learns from a staged flow, unless the database has it and has learned from it. */
+static enum status learn_flow(struct ingest *i, const struct run_point *p, const struct facts *f)
+{
+    bool known = false;
+    if (i->last_known_flow > 0) {
+        char uid[FLOW_UID_SIZE];
+        struct row_context context = context_of(i, p, f);
+        row_flow_uid(f, &context, uid);
+        enum status status = store_failed(i, store_has_flow(i->store, uid, &known));
+        if (status != STATUS_OK)
+            return status;
+    }
+    return known ? STATUS_OK : profiles_learn(i->profiles, f);
+}
+
 /* Learns again from the staged flows of a point. */
-static enum status learn_point(struct ingest *i, struct run_point *p)
+static enum status learn_point(struct ingest *i, const struct run_point *p)
 {
     struct bytes item;
     enum status status;
@@ -528,14 +562,14 @@ static enum status learn_point(struct ingest *i, struct run_point *p)
         struct facts f;
         if (!facts_unpack(item, records, &f))
             return fail(i, STATUS_IO, "temporary file damaged: facts of a flow cannot be read");
-        status = profiles_learn(i->profiles, &f);
+        status = learn_flow(i, p, &f);
         if (status != STATUS_OK)
             return status;
     }
     return status == STATUS_END ? STATUS_OK : fail(i, status, "%s", stage_error(p->stage));
 }
 
-/* Profiles of the points that are written, when others, or one twice, were learned from as well. */
+/* Profiles of the flows that are written, when others, or some twice, were learned from as well. */
 static enum status learn_anew(struct ingest *i)
 {
     profiles_close(i->profiles);
@@ -548,6 +582,19 @@ static enum status learn_anew(struct ingest *i)
             return status;
     }
     return STATUS_OK;
+}
+
+/* Joins what the run learned of servers with what the database knows of them. */
+static enum status settle_profiles(struct ingest *i)
+{
+    enum status status = store_failed(i, store_last_flow(i->store, &i->last_known_flow));
+    if (status == STATUS_OK && (i->learned_too_much || i->last_known_flow > 0))
+        status = learn_anew(i);
+    if (status == STATUS_OK)
+        status = store_failed(i, knowledge_load(i->store, i->profiles));
+    if (status == STATUS_OK)
+        profiles_settle(i->profiles);
+    return status;
 }
 
 static struct row_text row_text_of(const char *text)
@@ -636,13 +683,12 @@ static enum status judge_flow(struct ingest *i, const struct facts *f, const str
         i->keyed[f->keys]++;
     struct path path = path_of(f, neighbour_ns);
     struct timing timing = timing_of(f, &verdict, &path);
-    struct row_context context = {
-        .point = p->input->name,
-        .labels = &p->input->labels,
-        .clients = i->clients,
-        .local = i->local,
-        .capture_id = i->files[f->file].capture_id,
-    };
+    struct row_context context = context_of(i, p, f);
+    i->any_abandoned |= verdict.outcome == OUTCOME_ABANDONED;
+    if (f->start_ns < i->first_start_ns)
+        i->first_start_ns = f->start_ns;
+    if (f->start_ns > i->last_start_ns)
+        i->last_start_ns = f->start_ns;
     row_fill(f, &verdict, &path, &timing, &context, &job->space, &job->row);
     job->json.len = 0;
     return f->tls && !i->options.no_facts ? facts_to_json(f, &job->json) : STATUS_OK;
@@ -723,58 +769,52 @@ static enum status write_point(struct ingest *i, struct run_point *p)
     return status == STATUS_OK ? write_half_opens(i, p) : status;
 }
 
-/* The number of a tally that was seen most often, and how often; NULL and 0 when it is empty. */
-static void most_frequent(const struct tally *t, struct row_integer *ret_number,
-                          struct row_integer *ret_flows)
+/* What the run taught may decide what earlier runs could not. */
+static enum status judge_earlier(struct ingest *i)
 {
-    const struct tally_entry *most = NULL;
-    for (unsigned k = 0; k < t->used; k++)
-        if (most == NULL || t->entry[k].count > most->count)
-            most = &t->entry[k];
-    *ret_number = row_integer_of(most == NULL ? 0 : most->number, most != NULL);
-    *ret_flows = row_integer_of(most == NULL ? 0 : most->count, true);
+    struct rejudge_run run = {
+        .store = i->store,
+        .profiles = i->profiles,
+        .up_to_flow_id = i->last_known_flow,
+        .memory_max = i->options.memory_max / 4,
+    };
+    struct changes changes = { 0 };
+    struct text error = { 0 };
+    enum status status = rejudge_undecided(&run, &changes, &error);
+    if (status != STATUS_OK)
+        fail(i, status, "%s", text_string(&error));
+    i->result.flows_judged_again = changes.judged;
+    i->result.flows_changed = changes.flows;
+    changes_done(&changes);
+    text_done(&error);
+    return status;
 }
 
-static enum status write_profiles(struct ingest *i)
+/* Abandoned flows of the run, and earlier ones that a flow of the run may be the retry of. */
+static enum status link_retries(struct ingest *i)
 {
-    for (size_t k = 0; k < profiles_count(i->profiles); k++) {
-        const struct profile *p = profiles_at(i->profiles, k);
-        char server[ADDRESS_TEXT_SIZE];
-        if (p->is_wide || p->flows == 0)
-            continue;
-        struct server_profile_row row = {
-            .server_ip = row_text_of(address_text(&p->server.address, server)),
-            .server_port = row_integer_of(p->server.port, true),
-            .sni = row_text_of(p->server_name == NULL ? "" : p->server_name),
-            .from_epoch_ns = row_integer_of(p->first_ns, true),
-            .to_epoch_ns = row_integer_of(p->last_ns, true),
-            .flows = row_integer_of((int64_t)p->flows, true),
-        };
-        bool one = p->flights[FLIGHT_ONE] > p->flights[FLIGHT_SEPARATE];
-        uint32_t shown = p->flights[one ? FLIGHT_ONE : FLIGHT_SEPARATE];
-        row.flight_records = row_integer_of(1, one);
-        row.flight_records_flows = row_integer_of(shown, true);
-        row.http2_settings_flows = row_integer_of(0, true);
-        most_frequent(&p->identities, &row.ticket_len, &row.ticket_len_flows);
-        most_frequent(&p->rests, &row.ticket_constant, &row.ticket_constant_flows);
-        most_frequent(&p->extensions, &row.encrypted_extensions_len,
-                      &row.encrypted_extensions_flows);
-        row.encrypted_extensions_len.value &= EXTENSIONS_LEN_MASK;
-        enum status status = store_server_profile(i->store, &row);
-        if (status != STATUS_OK)
-            return store_failed(i, status);
-    }
-    return STATUS_OK;
+    static const int64_t BEFORE_NS = INT64_C(600) * 1000000000; /* longer than one takes to fail */
+    uint64_t changed;
+    if (i->first_start_ns > i->last_start_ns || (!i->any_abandoned && i->last_known_flow == 0))
+        return STATUS_OK;
+    return store_failed(i, store_link_retries(i->store, i->first_start_ns - BEFORE_NS,
+                                              i->last_start_ns, &changed));
 }
 
 static enum status write_all(struct ingest *i)
 {
     enum status status = store_failed(i, store_begin(i->store));
+    if (status == STATUS_OK)
+        status = settle_profiles(i);
     for (size_t p = 0; status == STATUS_OK && p < i->inputs.point_count; p++)
         if (i->points[p].complete)
             status = write_point(i, &i->points[p]);
+    if (status == STATUS_OK && i->last_known_flow > 0)
+        status = judge_earlier(i);
     if (status == STATUS_OK)
-        status = write_profiles(i);
+        status = link_retries(i);
+    if (status == STATUS_OK)
+        status = store_failed(i, knowledge_keep(i->store, i->profiles));
     if (status == STATUS_OK)
         status = store_failed(i, store_commit(i->store));
     else
@@ -803,13 +843,8 @@ enum status ingest_finish(struct ingest *i)
     if (unread > 0)
         add_note(i, true, "%zu of %zu capture points were not read to their end and are left out; "
                           "run the same ingest again for them", unread, i->inputs.point_count);
-    enum status status = STATUS_OK;
-    if (unread > 0 || i->learned_too_much)
-        status = learn_anew(i);
-    if (status == STATUS_OK && unread < i->inputs.point_count) {
-        profiles_settle(i->profiles);
-        status = write_all(i);
-    }
+    i->learned_too_much |= unread > 0;
+    enum status status = unread < i->inputs.point_count ? write_all(i) : STATUS_OK;
     for (size_t k = 0; k < i->file_count; k++)
         i->result.files_known += i->files[k].state == FILE_KNOWN;
     if (status == STATUS_OK)

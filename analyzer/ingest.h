@@ -7,6 +7,9 @@
  *   inputs -> capture points -> analysis of each -> staged facts
  *          -> profiles of servers, neighbours of clients -> verdict, path, timing -> rows
  *
+ * Profiles are those of the run and of all that the database knows. Earlier flows of the same
+ * servers that could not be decided are judged again by them (rejudge.h).
+ *
  * Rows are written once, in one transaction, when every capture of the run was read: all points
  * that were read to their end, or nothing.
  */
@@ -46,6 +49,7 @@ struct ingest_progress {
 struct ingest_result {
     size_t files_read, files_known, files_damaged, files_unreadable;
     uint64_t packets, flows_added, flows_known;
+    uint64_t flows_judged_again, flows_changed; /* earlier ones, by what this run taught */
 };
 
 /*

@@ -7,6 +7,7 @@
 #include "flows.h"
 #include "label.h"
 #include "region.h"
+#include "rejudge.h"
 #include "report.h"
 #include "show.h"
 #include "source.h"
@@ -152,6 +153,10 @@ static int command_ingest(const struct command_line *line)
             fprintf(stderr, "%zu files read, %zu known, %llu packets, %llu flows added to %s\n",
                     r.files_read, r.files_known, (unsigned long long)r.packets,
                     (unsigned long long)r.flows_added, line->database);
+        if (line->verbose && r.flows_judged_again > 0)
+            fprintf(stderr, "%llu earlier flows judged again, %llu changed\n",
+                    (unsigned long long)r.flows_judged_again,
+                    (unsigned long long)r.flows_changed);
     } else {
         complain(ingest_error(ingest));
     }
@@ -209,6 +214,7 @@ static enum status run_query(const struct command_line *line, struct database *d
     case COMMAND_NONE:
     case COMMAND_INGEST:
     case COMMAND_DOCTOR:
+    case COMMAND_JUDGE:
     case COMMAND_HELP:
     case COMMAND_VERSION:
         break;
@@ -289,6 +295,61 @@ static int command_help(enum command command)
     return EXIT_DONE;
 }
 
+/* Judging again: changes rows, so it is no query */
+
+static enum status write_changes(const struct command_line *line, const struct changes *changes,
+                                 struct text *error)
+{
+    FILE *out = line->output == NULL ? stdout : fopen(line->output, "we");
+    struct table_style style = { .utf8 = is_utf8() };
+    if (out == NULL) {
+        text_addf(error, "%s: cannot be written: %s", line->output, strerror(errno));
+        return STATUS_IO;
+    }
+    style.width = terminal_width(out);
+    if (line->format != NULL)
+        (void)table_format_of(line->format, &style.format);
+    enum status status = STATUS_OK;
+    if (changes->count > 0 || style.format != TABLE_ALIGNED)
+        status = changes_write(changes, style, out);
+    if (fflush(out) != 0 && status == STATUS_OK)
+        status = STATUS_IO;
+    if (status != STATUS_OK)
+        text_addf(error, "results cannot be written: %s", strerror(errno));
+    if (out != stdout)
+        fclose(out);
+    return status;
+}
+
+static int command_judge(const struct command_line *line)
+{
+    struct changes changes = { 0 };
+    struct text error = { 0 };
+    enum table_format format;
+    enum status status = STATUS_OK;
+    if (line->format != NULL && !table_format_of(line->format, &format)) {
+        text_addf(&error, "no such format: %s; there are table, csv, json, ndjson and markdown",
+                  line->format);
+        status = STATUS_USAGE;
+    }
+    if (status == STATUS_OK)
+        status = rejudge_all(line->database, line->ingest.memory_max / 2, &changes, &error);
+    if (status == STATUS_OK)
+        status = write_changes(line, &changes, &error);
+    if (status != STATUS_OK)
+        complain(text_string(&error));
+    else if (!line->quiet)
+        fprintf(stderr, "%llu flows judged again, %llu changed, %llu retries linked anew\n",
+                (unsigned long long)changes.judged, (unsigned long long)changes.flows,
+                (unsigned long long)changes.retries);
+    if (status == STATUS_OK && changes.unreadable > 0)
+        fprintf(stderr, "firstflight: %llu flows left alone: their facts cannot be read\n",
+                (unsigned long long)changes.unreadable);
+    changes_done(&changes);
+    text_done(&error);
+    return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     char *client_files[CLIENT_FILES_MAX];
@@ -310,6 +371,8 @@ int main(int argc, char **argv)
         return command_query(&line);
     case COMMAND_DOCTOR:
         return run_doctor(&line);
+    case COMMAND_JUDGE:
+        return command_judge(&line);
     case COMMAND_VERSION:
         return command_version();
     case COMMAND_HELP:

@@ -12,7 +12,8 @@
  * Each flow adds what is certain or fixed by its own arithmetic; counting and minima do not depend
  * on the order. When servers are more than PROFILES_MAX, a hash decides which ones stay: as the
  * table fills, only keys whose hash ends in one more zero bit are kept. A key that stays in the end
- * was never put out before, so its counts are whole.
+ * was never put out before, so its counts are whole. The same holds for merging: what stays in the
+ * whole stayed in each part.
  *
  * Cannot be told: tickets of a server whose clients never come back and never wait before they ask.
  */
@@ -169,10 +170,10 @@ static struct profile *profile_new(const struct endpoint *server, const char *na
 }
 
 /* *ret_profile is NULL when the key is not kept. */
-static enum status find_or_add(struct profiles *p, const struct facts *f, bool is_wide,
-                               struct profile **ret_profile)
+static enum status find_or_add(struct profiles *p, const struct endpoint *server, const char *name,
+                               bool is_wide, struct profile **ret_profile)
 {
-    struct key k = key_of(&f->server, f->server_name, is_wide);
+    struct key k = key_of(server, name, is_wide);
     uint64_t hash = key_hash(&k);
     while (is_kept(p, hash)) {
         struct profile **slot = slot_of(p->table, &k, hash);
@@ -183,7 +184,7 @@ static enum status find_or_add(struct profiles *p, const struct facts *f, bool i
             continue;
         }
         if (*slot == NULL) {
-            *slot = profile_new(&f->server, f->server_name, is_wide);
+            *slot = profile_new(server, name, is_wide);
             if (*slot == NULL)
                 return STATUS_NO_MEMORY;
             p->count++;
@@ -275,6 +276,7 @@ static void learn_flight(struct profile *profile, const struct facts *f, const s
 static void learn_flow(struct profile *profile, const struct facts *f, const struct tls13 *h)
 {
     profile->flows++;
+    profile->is_new = true;
     if (f->start_ns < profile->first_ns)
         profile->first_ns = f->start_ns;
     if (f->start_ns > profile->last_ns)
@@ -292,7 +294,7 @@ enum status profiles_learn(struct profiles *p, const struct facts *f)
     struct tls13 h = tls13_of(f);
     for (int is_wide = 0; is_wide <= 1; is_wide++) {
         struct profile *profile;
-        enum status status = find_or_add(p, f, is_wide != 0, &profile);
+        enum status status = find_or_add(p, &f->server, f->server_name, is_wide != 0, &profile);
         if (status != STATUS_OK)
             return status;
         if (profile != NULL)
@@ -301,12 +303,59 @@ enum status profiles_learn(struct profiles *p, const struct facts *f)
     return STATUS_OK;
 }
 
+/* ---- merging ---- */
+
+static void merge_tally(struct tally *into, const struct tally *from)
+{
+    for (unsigned i = 0; i < from->used; i++)
+        tally_merge(into, &from->entry[i]);
+}
+
+static uint32_t add_saturated(uint32_t a, uint32_t b)
+{
+    return b > UINT32_MAX - a ? UINT32_MAX : a + b;
+}
+
+static void merge(struct profile *into, const struct profile *from)
+{
+    into->flows += from->flows;
+    if (from->first_ns < into->first_ns)
+        into->first_ns = from->first_ns;
+    if (from->last_ns > into->last_ns)
+        into->last_ns = from->last_ns;
+    for (unsigned shape = 0; shape <= FLIGHT_ONE; shape++)
+        into->flights[shape] = add_saturated(into->flights[shape], from->flights[shape]);
+    merge_tally(&into->identities, &from->identities);
+    merge_tally(&into->rests, &from->rests);
+    merge_tally(&into->unasked, &from->unasked);
+    merge_tally(&into->extensions, &from->extensions);
+    merge_tally(&into->one_records, &from->one_records);
+}
+
+enum status profiles_merge(struct profiles *p, const struct profile *from, unsigned level)
+{
+    struct profile *into;
+    enum status status = STATUS_OK;
+    while (p->level < level && status == STATUS_OK)
+        status = raise_level(p);
+    if (status == STATUS_OK)
+        status = find_or_add(p, &from->server, from->server_name, from->is_wide, &into);
+    if (status == STATUS_OK && into != NULL)
+        merge(into, from);
+    return status;
+}
+
+unsigned profiles_level(const struct profiles *p)
+{
+    return p->level;
+}
+
 /* ---- reading ---- */
 
-static const struct profile *find(const struct profiles *p, const struct endpoint *server,
-                                  const char *name, bool is_wide)
+const struct profile *profiles_of(const struct profiles *p, const struct endpoint *server,
+                                  const char *name, bool all_names)
 {
-    struct key k = key_of(server, name, is_wide);
+    struct key k = key_of(server, name, all_names);
     return *slot_of((struct profile **)p->table, &k, key_hash(&k));
 }
 
@@ -331,7 +380,7 @@ void profiles_settle(struct profiles *p)
         if (profile == NULL)
             continue;
         p->sorted[n++] = profile;
-        profile->wider = profile->is_wide ? NULL : find(p, &profile->server, NULL, true);
+        profile->wider = profile->is_wide ? NULL : profiles_of(p, &profile->server, NULL, true);
     }
     qsort(p->sorted, n, sizeof *p->sorted, compare);
     p->settled = true;
@@ -339,8 +388,8 @@ void profiles_settle(struct profiles *p)
 
 const struct profile *profiles_find(const struct profiles *p, const struct facts *f)
 {
-    const struct profile *named = find(p, &f->server, f->server_name, false);
-    return named != NULL ? named : find(p, &f->server, NULL, true);
+    const struct profile *named = profiles_of(p, &f->server, f->server_name, false);
+    return named != NULL ? named : profiles_of(p, &f->server, NULL, true);
 }
 
 size_t profiles_count(const struct profiles *p)
@@ -354,12 +403,24 @@ const struct profile *profiles_at(const struct profiles *p, size_t index)
     return p->sorted[index];
 }
 
+/*
+ * Whether clients offered tickets of a length that may have been issued at a time: they bring them
+ * back for up to a week (RFC 8446 4.6.1, RFC 9846 4.7.1).
+ */
+static bool was_issued(const struct tally_entry *identity, int64_t at_ns)
+{
+    static const int64_t LIFETIME_NS = INT64_C(7) * 86400 * 1000000000;
+    return tally_holds(identity, at_ns) ||
+           (at_ns < identity->first_ns && at_ns >= identity->first_ns - LIFETIME_NS);
+}
+
 /* Whether a record fits a ticket that clients brought back, the way this server's records do. */
 static bool fits_identities(const struct profile *p, uint32_t len, uint32_t overhead, int64_t at_ns)
 {
     for (unsigned i = 0; i < p->identities.used; i++) {
         uint32_t rest = ticket_rest(len, overhead, p->identities.entry[i].number);
-        if (rest != 0 && (p->rests.used == 0 || tally_find(&p->rests, rest, at_ns) != NULL))
+        if (rest != 0 && was_issued(&p->identities.entry[i], at_ns) &&
+            (p->rests.used == 0 || tally_find(&p->rests, rest, at_ns) != NULL))
             return true;
     }
     return false;
@@ -373,18 +434,20 @@ bool profile_knows_ticket(const struct profile *p, uint32_t len, uint32_t overhe
     return false;
 }
 
-static uint64_t total(const struct tally *t)
+static uint64_t identities_offered(const struct profile *p, int64_t at_ns)
 {
     uint64_t sum = 0;
-    for (unsigned i = 0; i < t->used; i++)
-        sum += t->entry[i].count;
+    for (unsigned i = 0; i < p->identities.used; i++)
+        if (was_issued(&p->identities.entry[i], at_ns))
+            sum += p->identities.entry[i].count;
     return sum;
 }
 
-bool profile_knows_tickets(const struct profile *p)
+bool profile_knows_tickets(const struct profile *p, int64_t at_ns)
 {
     for (; p != NULL; p = p->wider)
-        if (total(&p->identities) >= KNOWN_AFTER || total(&p->unasked) >= KNOWN_AFTER)
+        if (identities_offered(p, at_ns) >= KNOWN_AFTER ||
+            tally_total(&p->unasked, at_ns) >= KNOWN_AFTER)
             return true;
     return false;
 }

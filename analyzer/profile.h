@@ -5,8 +5,11 @@
  * What the flows of one server have in common, learned from facts alone: how long its tickets are,
  * how its flight is cut into records, the usual length of EncryptedExtensions. A server is an
  * address, port and server name; what all names of an address and port have in common is kept as
- * well, for names with few flows. Learning adds flows in any order with the same
- * result; memory grows with servers up to PROFILES_MAX, never with flows.
+ * well, for names with few flows. Learning and merging add flows in any order with the same result;
+ * memory grows with servers up to PROFILES_MAX, never with flows.
+ *
+ * A deploy changes what a server sends: each number that was learned holds for the time in which it
+ * was seen (tally.h), and a flow is judged by those that held when it began.
  */
 #include "facts.h"
 #include "tally.h"
@@ -23,6 +26,7 @@ struct profile {
     const struct profile *wider; /* of the address and port; NULL in that one itself */
     char *server_name;           /* NULL: none sent; in a wide one: all */
     bool is_wide;                /* of an address and port, whatever the name */
+    bool is_new;                 /* flows were learned, not only merged from elsewhere */
     struct endpoint server;
     uint64_t flows;                   /* with a TLS 1.3 ServerHello */
     int64_t first_ns, last_ns;        /* start of the earliest and the latest of them */
@@ -46,7 +50,16 @@ void profiles_close(struct profiles *p);
 /* Adds what one flow shows of its server. */
 MUST_USE enum status profiles_learn(struct profiles *p, const struct facts *f);
 
-/* Ends the learning: call once after the last profiles_learn() and before profiles_find(). */
+/*
+ * Adds what was learned elsewhere, or at another time, of a server: its name may live anywhere and
+ * is copied. level is profiles_level() of where it comes from.
+ */
+MUST_USE enum status profiles_merge(struct profiles *p, const struct profile *from, unsigned level);
+
+/* How far servers had to be left out: goes with the profiles when they are kept. */
+unsigned profiles_level(const struct profiles *p);
+
+/* Ends the learning: call after the last profiles_learn() or _merge() and before profiles_find(). */
 void profiles_settle(struct profiles *p);
 
 /*
@@ -54,6 +67,10 @@ void profiles_settle(struct profiles *p);
  * nothing was learned. Lives as long as p.
  */
 const struct profile *profiles_find(const struct profiles *p, const struct facts *f);
+
+/* The profile of a server name, or of all names; NULL when there is none. */
+const struct profile *profiles_of(const struct profiles *p, const struct endpoint *server,
+                                  const char *name, bool all_names);
 
 /* Number of profiles, and each of them in a fixed order: by address, port, name; for the store. */
 size_t profiles_count(const struct profiles *p);
@@ -65,8 +82,8 @@ const struct profile *profiles_at(const struct profiles *p, size_t index);
  */
 bool profile_knows_ticket(const struct profile *p, uint32_t len, uint32_t overhead, int64_t at_ns);
 
-/* Whether enough flows were seen to say that a length is none of the server's tickets. */
-bool profile_knows_tickets(const struct profile *p);
+/* Whether enough flows of around that time show that a length is none of the server's tickets. */
+bool profile_knows_tickets(const struct profile *p, int64_t at_ns);
 
 /*
  * What the length of EncryptedExtensions, or of a resumed flight in one record, says of the flow:

@@ -131,7 +131,7 @@ static const char *name_or_number(const char *name, uint16_t number, char buffer
 /* Groups of columns */
 
 /* Stable over runs and databases: point, endpoints, first time and sequence number. */
-static void fill_uid(const struct facts *f, const struct row_context *context, char uid[33])
+void row_flow_uid(const struct facts *f, const struct row_context *context, char uid[FLOW_UID_SIZE])
 {
     struct buffer b = { 0 };
     struct flow_key_bytes {
@@ -189,7 +189,7 @@ static void fill_identity(const struct facts *f, const struct row_context *conte
     struct address prefix = address_prefix(&f->client.address, is_ipv4 ? 96 + 24 : 48);
     address_text(&prefix, space->client_prefix);
     strcat(space->client_prefix, is_ipv4 ? "/24" : "/48");
-    fill_uid(f, context, space->flow_uid);
+    row_flow_uid(f, context, space->flow_uid);
     row->flow_uid = text(space->flow_uid);
     row->capture_id = integer(context->capture_id);
     row->first_packet_no = integer((int64_t)f->first_packet_no);
@@ -214,10 +214,8 @@ static void fill_identity(const struct facts *f, const struct row_context *conte
     fill_region(f, context, row);
 }
 
-static void fill_quality(const struct facts *f, const struct verdict *v, const struct timing *t,
-                         struct row_space *space, struct flow_row *row)
+static void fill_quality(const struct facts *f, struct row_space *space, struct flow_row *row)
 {
-    bool answered = v->response_ns != 0;
     row->syn_seen = integer(f->syn_seen);
     row->syn_count = integer(f->syn_count);
     row->syn_ack_count = integer(f->syn_ack_count);
@@ -230,11 +228,6 @@ static void fill_quality(const struct facts *f, const struct verdict *v, const s
     row->server_bytes = integer((int64_t)f->bytes[SERVER]);
     row->client_retransmits = integer(f->retransmits[CLIENT]);
     row->server_retransmits = integer(f->retransmits[SERVER]);
-    row->client_retransmits_before_response =
-        integer_if(answered, t->client_retransmits_before_response);
-    row->server_retransmits_before_response =
-        integer_if(answered, t->server_retransmits_before_response);
-    row->loss_wait_ns = integer_if(answered && t->loss_wait_ns != DURATION_NONE, t->loss_wait_ns);
     row->client_gap_bytes = integer((int64_t)f->gap_bytes[CLIENT]);
     row->server_gap_bytes = integer((int64_t)f->gap_bytes[SERVER]);
     row->client_boundary_losses = integer(f->boundary_losses[CLIENT]);
@@ -252,7 +245,17 @@ static void fill_quality(const struct facts *f, const struct verdict *v, const s
     row->ended_by = text(ended_by_text(f));
 }
 
-static void fill_verdict(const struct facts *f, const struct verdict *v, struct flow_row *row)
+static void fill_losses(const struct verdict *v, const struct timing *t, struct flow_row *row)
+{
+    bool answered = v->response_ns != 0;
+    row->client_retransmits_before_response =
+        integer_if(answered, t->client_retransmits_before_response);
+    row->server_retransmits_before_response =
+        integer_if(answered, t->server_retransmits_before_response);
+    row->loss_wait_ns = integer_if(answered && t->loss_wait_ns != DURATION_NONE, t->loss_wait_ns);
+}
+
+static void fill_verdict(const struct verdict *v, struct flow_row *row)
 {
     bool has_kind = v->handshake != KIND_UNKNOWN && v->handshake != KIND_NONE;
     bool has_early = v->early_data != EARLY_NO_HELLO;
@@ -269,14 +272,14 @@ static void fill_verdict(const struct facts *f, const struct verdict *v, struct 
     row->answered_early = yes_no(v->answered_early);
     row->resumption_offered = integer(v->resumption_offered);
     row->false_start = yes_no(v->false_start);
-    row->hello_retry = integer_if(f->server_hello_seen || f->hello_retry, f->hello_retry);
     row->client_certificate = yes_no(v->client_certificate);
+    row->server_flight_bytes = integer_if(v->server_flight_bytes >= 0, v->server_flight_bytes);
 }
 
-static void fill_tls(const struct facts *f, const struct verdict *v, struct row_space *space,
-                     struct flow_row *row)
+static void fill_tls(const struct facts *f, struct row_space *space, struct flow_row *row)
 {
     bool selected = f->server_hello_seen || f->hello_retry;
+    row->hello_retry = integer_if(selected, f->hello_retry);
     row->tls_version = text_if(selected, version_text(f->version, space->tls_version));
     row->cipher_suite = text_if(selected && f->version != SSL_2_0,
                                 name_or_number(cipher_suite_name(f->cipher_suite), f->cipher_suite,
@@ -291,7 +294,6 @@ static void fill_tls(const struct facts *f, const struct verdict *v, struct row_
     row->ja4 = text(f->ja4);
     row->client_hello_complete = integer_if(f->client_hello_seen, f->client_hello_complete);
     row->client_hello_bytes = integer_if(f->client_hello_seen, f->client_hello_len);
-    row->server_flight_bytes = integer_if(v->server_flight_bytes >= 0, v->server_flight_bytes);
     row->psk_identity_hash = text(f->psk_identity_hash);
     row->ticket_key_name = text(f->ticket_key_name);
     row->issued_ticket_key_name = text(f->issued_ticket_key_name);
@@ -310,7 +312,7 @@ static struct row_integer record_packet(const struct facts *f, int index)
     return integer_if(index >= 0, index >= 0 ? (int64_t)f->records[index].packet_no : 0);
 }
 
-static void fill_times(const struct facts *f, const struct verdict *v, struct flow_row *row)
+static void fill_times(const struct facts *f, struct flow_row *row)
 {
     row->start_epoch_ns = integer(f->start_ns);
     row->syn_ack_at_ns = at(f, f->syn_ack_ns);
@@ -319,6 +321,11 @@ static void fill_times(const struct facts *f, const struct verdict *v, struct fl
     row->client_hello_last_at_ns = at(f, f->client_hello_last_ns);
     row->hello_retry_at_ns = at(f, f->hello_retry_ns);
     row->server_hello_at_ns = at(f, f->server_hello_ns);
+    row->end_at_ns = integer(f->end_ns > f->start_ns ? f->end_ns - f->start_ns : 0);
+}
+
+static void fill_judged_times(const struct facts *f, const struct verdict *v, struct flow_row *row)
+{
     row->client_finished_at_ns = at(f, v->client_finished_ns);
     row->handshake_done_at_ns = at(f, v->handshake_done_ns);
     row->first_client_data_at_ns = at(f, v->first_client_data_ns);
@@ -334,7 +341,6 @@ static void fill_times(const struct facts *f, const struct verdict *v, struct fl
     row->response_basis = text_if(v->response_ns != 0, basis_text(v->response_basis));
     row->response_reason = text(v->response_reason);
     row->response_last_at_ns = at(f, v->response_last_ns);
-    row->end_at_ns = integer(f->end_ns > f->start_ns ? f->end_ns - f->start_ns : 0);
 }
 
 static void fill_durations(const struct verdict *v, const struct path *p, const struct timing *t,
@@ -358,15 +364,23 @@ static void fill_durations(const struct verdict *v, const struct path *p, const 
     row->flight_stalls = integer_if(v->flight_stalls >= 0, v->flight_stalls);
 }
 
+void row_fill_judged(const struct facts *f, const struct verdict *v, const struct path *p,
+                     const struct timing *t, struct flow_row *row)
+{
+    fill_losses(v, t, row);
+    fill_verdict(v, row);
+    fill_judged_times(f, v, row);
+    fill_durations(v, p, t, row);
+}
+
 void row_fill(const struct facts *f, const struct verdict *v, const struct path *p,
               const struct timing *t, const struct row_context *context, struct row_space *space,
               struct flow_row *ret_row)
 {
     *ret_row = (struct flow_row){ 0 };
     fill_identity(f, context, space, ret_row);
-    fill_quality(f, v, t, space, ret_row);
-    fill_verdict(f, v, ret_row);
-    fill_tls(f, v, space, ret_row);
-    fill_times(f, v, ret_row);
-    fill_durations(v, p, t, ret_row);
+    fill_quality(f, space, ret_row);
+    fill_tls(f, space, ret_row);
+    fill_times(f, ret_row);
+    row_fill_judged(f, v, p, t, ret_row);
 }

@@ -18,9 +18,11 @@ struct row_context {
     int64_t capture_id;
 };
 
+enum { FLOW_UID_SIZE = 33 };
+
 /* Where texts of a row live that are made for it. */
 struct row_space {
-    char flow_uid[33], community_id[COMMUNITY_ID_SIZE];
+    char flow_uid[FLOW_UID_SIZE], community_id[COMMUNITY_ID_SIZE];
     char client_ip[ADDRESS_TEXT_SIZE], server_ip[ADDRESS_TEXT_SIZE];
     char client_prefix[ADDRESS_TEXT_SIZE + 4];
     char tls_version[24], cipher_suite[8], named_group[8];
@@ -34,5 +36,15 @@ struct row_space {
 void row_fill(const struct facts *f, const struct verdict *v, const struct path *p,
               const struct timing *t, const struct row_context *context, struct row_space *space,
               struct flow_row *ret_row);
+
+/*
+ * Fills only what is judged, the columns of FLOW_JUDGED, and touches no other. Their texts are static
+ * and live for ever.
+ */
+void row_fill_judged(const struct facts *f, const struct verdict *v, const struct path *p,
+                     const struct timing *t, struct flow_row *row);
+
+/* The flow's name, hex and terminated; of the context only the capture point matters. */
+void row_flow_uid(const struct facts *f, const struct row_context *context, char uid[FLOW_UID_SIZE]);
 
 #endif

@@ -156,9 +156,8 @@ static enum status read_server(struct database *d, int64_t flow_id,
         open_row(d,
                  "SELECT p.ticket_len, p.encrypted_extensions_len FROM flow AS f"
                  " JOIN server_profile AS p ON p.server_ip = f.server_ip"
-                 " AND p.server_port = f.server_port AND p.sni = ifnull(f.sni, '')"
-                 " WHERE f.flow_id = :flow_id AND p.from_epoch_ns <= f.start_epoch_ns"
-                 " ORDER BY p.from_epoch_ns DESC LIMIT 1",
+                 " AND p.server_port = f.server_port AND p.sni = ifnull(f.sni, '') AND p.all_names = 0"
+                 " WHERE f.flow_id = :flow_id",
                  flow_id, &q, ret_has, error);
     *ret_server = (struct server_profile_row){ 0 };
     if (status == STATUS_OK && *ret_has) {

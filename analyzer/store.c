@@ -121,8 +121,50 @@ enum statement {
     INSERT_FACTS,
     INSERT_SERVER_PROFILE,
     ADD_HALF_OPEN,
+    LAST_FLOW,
+    HAS_FLOW,
+    NEXT_PROFILE,
+    NEXT_FLOW,
+    NEXT_UNDECIDED,
+    READ_JUDGED,
+    UPDATE_JUDGED,
+    LINK_RETRIES,
     STATEMENT_COUNT
 };
+
+/* The flows with what judges them; a point's number is the least capture_id of its files. */
+#define SELECT_STORED_FLOW                                                                         \
+    "WITH place AS (SELECT capture_id, min(capture_id)"                                            \
+    " OVER (PARTITION BY point, site, host, region, labels) AS point_id FROM capture)"             \
+    " SELECT f.flow_id, place.point_id, f.client_ip, f.server_ip, f.server_port,"                  \
+    " f.start_epoch_ns, f.rtt_basis, f.client_rtt_ns, x.facts FROM flow AS f"                      \
+    " JOIN place ON place.capture_id = f.capture_id"                                               \
+    " LEFT JOIN flow_facts AS x ON x.flow_id = f.flow_id"
+
+/*
+ * A retry is the first connection of the same client to the same server and name, seen at the same
+ * place, within five seconds of the answer that the client had when it gave up.
+ */
+static const char SQL_LINK_RETRIES[] =
+    "WITH gave_up AS (SELECT a.flow_id, a.start_epoch_ns, CASE a.outcome WHEN 'abandoned' THEN"
+    " (SELECT r.flow_id FROM flow AS r JOIN capture AS rc ON rc.capture_id = r.capture_id"
+    "  WHERE r.start_epoch_ns BETWEEN"
+    "   a.start_epoch_ns + coalesce(a.server_hello_at_ns, a.hello_retry_at_ns) AND"
+    "   a.start_epoch_ns + coalesce(a.server_hello_at_ns, a.hello_retry_at_ns) + 5000000000"
+    "  AND r.client_ip = a.client_ip AND r.server_ip = a.server_ip"
+    "  AND r.server_port = a.server_port AND r.sni IS a.sni AND r.flow_id <> a.flow_id"
+    "  AND rc.point = ac.point AND r.site IS a.site AND r.host IS a.host"
+    "  ORDER BY r.start_epoch_ns, r.flow_uid LIMIT 1) END AS retry_id"
+    " FROM flow AS a JOIN capture AS ac ON ac.capture_id = a.capture_id"
+    " WHERE (a.outcome = 'abandoned' OR a.retried_by IS NOT NULL)"
+    " AND a.start_epoch_ns BETWEEN ?1 AND ?2),"
+    "wanted AS (SELECT g.flow_id, r.flow_uid AS retried_by,"
+    " r.start_epoch_ns - g.start_epoch_ns + r.perceived_ns AS wait_ns"
+    " FROM gave_up AS g LEFT JOIN flow AS r ON r.flow_id = g.retry_id)"
+    "UPDATE flow SET retried_by = wanted.retried_by, retried_perceived_ns = wanted.wait_ns"
+    " FROM wanted WHERE flow.flow_id = wanted.flow_id"
+    " AND (flow.retried_by IS NOT wanted.retried_by"
+    " OR flow.retried_perceived_ns IS NOT wanted.wait_ns)";
 
 static const char *const STATEMENT_SQL[STATEMENT_COUNT] = {
     [HAS_CAPTURE] = "SELECT 1 FROM capture WHERE content_hash = ? AND point = ?",
@@ -137,6 +179,18 @@ static const char *const STATEMENT_SQL[STATEMENT_COUNT] = {
         " client_prefixes) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET syns = syns + excluded.syns,"
         " client_prefixes = client_prefixes + excluded.client_prefixes",
+    [LAST_FLOW] = "SELECT ifnull(max(flow_id), 0) FROM flow",
+    [HAS_FLOW] = "SELECT 1 FROM flow WHERE flow_uid = ?",
+    [NEXT_PROFILE] = "SELECT server_ip, server_port, sni, all_names, from_epoch_ns, to_epoch_ns,"
+                     " flows, learned FROM server_profile",
+    [NEXT_FLOW] = SELECT_STORED_FLOW " ORDER BY f.flow_id",
+    [NEXT_UNDECIDED] =
+        SELECT_STORED_FLOW " WHERE f.flow_id <= ? AND x.facts IS NOT NULL"
+        " AND (f.early_data = 'unknown' OR f.early_data_basis = 'weak' OR f.response_basis = 'weak'"
+        " OR (f.response_at_ns IS NULL AND f.request_at_ns IS NOT NULL)) ORDER BY f.flow_id",
+    [READ_JUDGED] = SQL_SELECT_JUDGED,
+    [UPDATE_JUDGED] = SQL_UPDATE_JUDGED,
+    [LINK_RETRIES] = SQL_LINK_RETRIES,
 };
 
 struct store {
@@ -337,6 +391,7 @@ void store_close(struct store *s)
 
 enum status store_begin(struct store *s)
 {
+    s->repeated = 0;
     return execute(s, "BEGIN IMMEDIATE");
 }
 
@@ -365,7 +420,6 @@ uint64_t store_repeated(const struct store *s)
 
 static enum status make_indexes(struct store *s)
 {
-    s->repeated = 0;
     enum status status = execute(s, SQL_INDEXES);
     if (status == STATUS_OK || (sqlite3_errcode(s->db) & 0xff) != SQLITE_CONSTRAINT)
         return status;
@@ -528,4 +582,161 @@ enum status store_half_open(struct store *s, int64_t capture_id, const char *ser
     if (!bind_text(statement, 2, &ip))
         return fail_bind(s, statement);
     return run(s, statement, NULL);
+}
+
+enum status store_forget_profiles(struct store *s)
+{
+    return execute(s, "DELETE FROM server_profile");
+}
+
+/* ---- reading what is there ---- */
+
+static struct row_integer integer_at(sqlite3_stmt *statement, int column)
+{
+    bool has = sqlite3_column_type(statement, column) != SQLITE_NULL;
+    return (struct row_integer){ has, has ? sqlite3_column_int64(statement, column) : 0 };
+}
+
+static struct row_real real_at(sqlite3_stmt *statement, int column)
+{
+    bool has = sqlite3_column_type(statement, column) != SQLITE_NULL;
+    return (struct row_real){ has, has ? sqlite3_column_double(statement, column) : 0 };
+}
+
+static struct row_text text_at(sqlite3_stmt *statement, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    return (struct row_text){ text,
+                              text == NULL ? 0 : (size_t)sqlite3_column_bytes(statement, column) };
+}
+
+/* The next row of a statement; STATUS_END behind the last, from where it starts over. */
+static enum status next_row(struct store *s, sqlite3_stmt *statement)
+{
+    int code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        return STATUS_OK;
+    enum status status = code == SQLITE_DONE ? STATUS_END : fail(s);
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return status;
+}
+
+enum status store_last_flow(struct store *s, int64_t *ret_flow_id)
+{
+    return ask(s, STATEMENT_SQL[LAST_FLOW], ret_flow_id);
+}
+
+enum status store_has_flow(struct store *s, const char *flow_uid, bool *ret_has)
+{
+    sqlite3_stmt *statement = statement_of(s, HAS_FLOW);
+    if (statement == NULL)
+        return fail(s);
+    struct row_text uid = text_of(flow_uid);
+    if (!bind_text(statement, 1, &uid))
+        return fail_bind(s, statement);
+    return run(s, statement, ret_has);
+}
+
+enum status store_next_profile(struct store *s, struct server_profile_row *ret_row)
+{
+    sqlite3_stmt *statement = statement_of(s, NEXT_PROFILE);
+    enum status status = statement == NULL ? fail(s) : next_row(s, statement);
+    if (status == STATUS_OK)
+        *ret_row = (struct server_profile_row){
+            .server_ip = text_at(statement, 0),
+            .server_port = integer_at(statement, 1),
+            .sni = text_at(statement, 2),
+            .all_names = integer_at(statement, 3),
+            .from_epoch_ns = integer_at(statement, 4),
+            .to_epoch_ns = integer_at(statement, 5),
+            .flows = integer_at(statement, 6),
+            .learned = text_at(statement, 7),
+        };
+    return status;
+}
+
+static enum status next_flow(struct store *s, sqlite3_stmt *statement, struct stored_flow *ret_flow)
+{
+    enum status status = next_row(s, statement);
+    if (status == STATUS_OK)
+        *ret_flow = (struct stored_flow){
+            .flow_id = sqlite3_column_int64(statement, 0),
+            .point_id = sqlite3_column_int64(statement, 1),
+            .client_ip = text_at(statement, 2),
+            .server_ip = text_at(statement, 3),
+            .server_port = (uint16_t)sqlite3_column_int64(statement, 4),
+            .start_ns = sqlite3_column_int64(statement, 5),
+            .rtt_basis = text_at(statement, 6),
+            .client_rtt_ns = integer_at(statement, 7),
+            .facts = text_at(statement, 8),
+        };
+    return status;
+}
+
+enum status store_next_flow(struct store *s, struct stored_flow *ret_flow)
+{
+    sqlite3_stmt *statement = statement_of(s, NEXT_FLOW);
+    return statement == NULL ? fail(s) : next_flow(s, statement, ret_flow);
+}
+
+enum status store_next_undecided(struct store *s, int64_t up_to_flow_id,
+                                 struct stored_flow *ret_flow)
+{
+    sqlite3_stmt *statement = statement_of(s, NEXT_UNDECIDED);
+    if (statement == NULL)
+        return fail(s);
+    if (!sqlite3_stmt_busy(statement))
+        sqlite3_bind_int64(statement, 1, up_to_flow_id);
+    return next_flow(s, statement, ret_flow);
+}
+
+enum status store_read_judged(struct store *s, int64_t flow_id, struct flow_row *ret_row)
+{
+    sqlite3_stmt *statement = statement_of(s, READ_JUDGED);
+    if (statement == NULL)
+        return fail(s);
+    sqlite3_reset(statement); /* the row before was looked at until now */
+    sqlite3_bind_int64(statement, 1, flow_id);
+    enum status status = next_row(s, statement);
+    if (status != STATUS_OK)
+        return status;
+    *ret_row = (struct flow_row){ 0 };
+    int column = 0;
+#define READ_INTEGER(name) ret_row->name = integer_at(statement, column++);
+#define READ_REAL(name) ret_row->name = real_at(statement, column++);
+#define READ_TEXT(name) ret_row->name = text_at(statement, column++);
+    FLOW_JUDGED(READ_INTEGER, READ_REAL, READ_TEXT)
+#undef READ_INTEGER
+#undef READ_REAL
+#undef READ_TEXT
+    return STATUS_OK;
+}
+
+enum status store_update_judged(struct store *s, int64_t flow_id, const struct flow_row *row)
+{
+    sqlite3_stmt *statement = statement_of(s, UPDATE_JUDGED);
+    if (statement == NULL)
+        return fail(s);
+    if (!bind_judged(statement, row))
+        return fail_bind(s, statement);
+    sqlite3_bind_int64(statement, sqlite3_bind_parameter_count(statement), flow_id);
+    return run(s, statement, NULL);
+}
+
+enum status store_link_retries(struct store *s, int64_t from_ns, int64_t to_ns,
+                               uint64_t *ret_changed)
+{
+    enum status status = make_indexes(s);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_stmt *statement = statement_of(s, LINK_RETRIES);
+    if (statement == NULL)
+        return fail(s);
+    sqlite3_bind_int64(statement, 1, from_ns);
+    sqlite3_bind_int64(statement, 2, to_ns);
+    status = run(s, statement, NULL);
+    if (status == STATUS_OK)
+        *ret_changed = (uint64_t)sqlite3_changes64(s->db);
+    return status;
 }

@@ -66,13 +66,58 @@ MUST_USE enum status store_capture(struct store *s, const struct capture_row *ro
 MUST_USE enum status store_flow(struct store *s, const struct flow_row *row,
                                 struct bytes facts_json, bool *ret_added);
 
-/* Adds or, with the same server and from_epoch_ns, replaces what was learned of a server. */
+/* What was learned of servers: adds one, forgets all. */
 MUST_USE enum status store_server_profile(struct store *s, const struct server_profile_row *row);
+MUST_USE enum status store_forget_profiles(struct store *s);
 
 /* Adds to the count of half-open flows of a server in a second, as seen in a capture. */
 MUST_USE enum status store_half_open(struct store *s, int64_t capture_id, const char *server_ip,
                                      uint16_t server_port, int64_t second_epoch, int64_t syns,
                                      int64_t client_prefixes);
+
+/* Reading what is there already; the texts of a row live until the next call of the same function.
+ */
+
+/* The greatest flow_id, 0 without flows; whether a flow of that name is there. */
+MUST_USE enum status store_last_flow(struct store *s, int64_t *ret_flow_id);
+MUST_USE enum status store_has_flow(struct store *s, const char *flow_uid, bool *ret_has);
+
+/* One profile after the other; STATUS_END behind the last, then from the first again. */
+MUST_USE enum status store_next_profile(struct store *s, struct server_profile_row *ret_row);
+
+/* What can be judged again of a flow, and whose it is. */
+struct stored_flow {
+    int64_t flow_id;
+    int64_t point_id; /* a number for its capture point, the same for all its flows */
+    struct row_text client_ip, server_ip;
+    uint16_t server_port;
+    int64_t start_ns;
+    struct row_text rtt_basis;
+    struct row_integer client_rtt_ns;
+    struct row_text facts; /* JSON; NULL where none were kept */
+};
+
+/*
+ * One flow after the other in the order of flow_id; STATUS_END behind the last, then from the first
+ * again. store_next_undecided() gives only those up to a flow_id that have facts and whose response
+ * or early data is not known or weak.
+ */
+MUST_USE enum status store_next_flow(struct store *s, struct stored_flow *ret_flow);
+MUST_USE enum status store_next_undecided(struct store *s, int64_t up_to_flow_id,
+                                          struct stored_flow *ret_flow);
+
+/* The columns of FLOW_JUDGED of a flow, the rest of the row NULL; and their replacement. */
+MUST_USE enum status store_read_judged(struct store *s, int64_t flow_id, struct flow_row *ret_row);
+MUST_USE enum status store_update_judged(struct store *s, int64_t flow_id,
+                                         const struct flow_row *row);
+
+/*
+ * Finds for each abandoned flow that began in that time the connection that its client opened
+ * instead, and sets retried_by and retried_perceived_ns; *ret_changed rows were changed. Makes the
+ * indexes that are missing.
+ */
+MUST_USE enum status store_link_retries(struct store *s, int64_t from_ns, int64_t to_ns,
+                                        uint64_t *ret_changed);
 
 /* Version of the SQLite library in use. */
 const char *store_library_version(void);

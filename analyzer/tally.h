@@ -24,7 +24,22 @@ struct tally {
 
 void tally_add(struct tally *t, uint32_t number, int64_t at_ns);
 
-/* The entry of a number that held at a time, give or take an hour; NULL without. */
+/*
+ * Adds what another table counted of a number. Tables that are merged in any order and grouping are
+ * equal to one that all additions went into.
+ */
+void tally_merge(struct tally *t, const struct tally_entry *e);
+
+/*
+ * Whether an entry holds at a time: what a server sends changes with a deploy, so it does from an
+ * hour before it was first seen until an hour after it was last.
+ */
+bool tally_holds(const struct tally_entry *e, int64_t at_ns);
+
+/* Sum of the counts of all entries that hold at a time. */
+uint64_t tally_total(const struct tally *t, int64_t at_ns);
+
+/* The entry of a number if it holds at a time; NULL without. */
 const struct tally_entry *tally_find(const struct tally *t, uint32_t number, int64_t at_ns);
 
 #endif

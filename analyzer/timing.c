@@ -65,6 +65,25 @@ static enum vantage vantage_of(const struct path *p)
     return near_server ? VANTAGE_SERVER : VANTAGE_MIDDLE;
 }
 
+static void set_sum(struct path *p)
+{
+    if (p->server_rtt_ns != DURATION_NONE && p->client_rtt_ns != DURATION_NONE)
+        p->rtt_ns = p->server_rtt_ns + p->client_rtt_ns;
+    p->vantage = vantage_of(p);
+}
+
+struct path path_by_neighbour(int64_t server_rtt_ns, int64_t neighbour_rtt_ns)
+{
+    struct path p = {
+        .server_rtt_ns = server_rtt_ns,
+        .client_rtt_ns = neighbour_rtt_ns,
+        .rtt_ns = DURATION_NONE,
+        .basis = RTT_NEIGHBOUR,
+    };
+    set_sum(&p);
+    return p;
+}
+
 struct path path_of(const struct facts *f, int64_t neighbour_rtt_ns)
 {
     struct path p = {
@@ -82,9 +101,7 @@ struct path path_of(const struct facts *f, int64_t neighbour_rtt_ns)
     } else if (p.client_rtt_ns == DURATION_NONE) {
         p.basis = RTT_NONE;
     }
-    if (p.server_rtt_ns != DURATION_NONE && p.client_rtt_ns != DURATION_NONE)
-        p.rtt_ns = p.server_rtt_ns + p.client_rtt_ns;
-    p.vantage = vantage_of(&p);
+    set_sum(&p);
     return p;
 }
 

@@ -34,6 +34,9 @@ struct timing {
  * client_rtt_ns of the same client at the same point within ten minutes (DURATION_NONE without). */
 struct path path_of(const struct facts *f, int64_t neighbour_rtt_ns);
 
+/* The same of a flow that shows only the way to its server (DURATION_NONE: not even that). */
+struct path path_by_neighbour(int64_t server_rtt_ns, int64_t neighbour_rtt_ns);
+
 /* client_rtt_ns by the flow's own SYN/ACK and ACK, DURATION_NONE without: what neighbours use. */
 int64_t client_rtt_by_ack(const struct facts *f);
 

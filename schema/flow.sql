@@ -15,7 +15,7 @@
 -- CHECKs of words are chains of OR: for IN with more than two values SQLite makes a table of them
 -- for each row, which makes loading five times slower.
 -- NULL means not observed or not known; zero means zero. Every column says in brackets where its
--- value comes from. Comments stand inside the statements, so `.schema` shows them too.
+-- value comes from; gen_row.py reads them: what comes from [judge] or [timing] is judged again. Comments stand inside the statements, so `.schema` shows them too.
 
 PRAGMA application_id = 1179012180; -- 'FFLT'
 PRAGMA user_version = 1;
@@ -166,8 +166,8 @@ CREATE TABLE flow (
         -- 1: packets of this connection came again after its row was closed for idleness; the
         -- earlier row holds its start [flow]
     retried_by TEXT,
-        -- flow_uid of the connection that the client opened instead of this abandoned one; NULL
-        -- when there is none [analyze]
+        -- flow_uid of the connection that the client opened instead of this abandoned one, within
+        -- five seconds of the server's answer; NULL when there is none [store]
 
     -- Capture quality
     syn_seen INTEGER NOT NULL CHECK (syn_seen IN (0, 1)),
@@ -303,7 +303,7 @@ CREATE TABLE flow (
     alpn_offered TEXT,
         -- protocols that the client offered, with commas, as 'h2,http/1.1'; NULL without [hello]
     alpn TEXT,
-        -- protocol chosen; NULL when none was or it cannot be seen [hello, judge]
+        -- protocol chosen; NULL when none was or it cannot be seen [facts]
     ech INTEGER CHECK (ech IN (0, 1)),
         -- the ClientHello carries encrypted_client_hello, real or GREASE: sni is then at most the
         -- public name; NULL without a ClientHello [hello]
@@ -413,6 +413,10 @@ CREATE TABLE flow (
     perceived_ns INTEGER,
         -- the same as the client felt it, at any capture point: response_ns + client_rtt_ns; NULL
         -- when one is missing [timing]
+    retried_perceived_ns INTEGER,
+        -- the visitor's wait over this abandoned connection and retried_by: first SYN of this one
+        -- to the first byte of that one's response as the client felt it; NULL when either is
+        -- missing [store]
     connect_ns INTEGER,
         -- phase 1 of response_ns: SYN to ACK. The five phases sum up to response_ns; all of them
         -- are NULL when one cannot be said [timing]
@@ -449,17 +453,21 @@ CREATE TABLE flow_facts (
 ) STRICT;
 
 CREATE TABLE server_profile (
-    -- What the flows of one server had in common, while it lasted; a deploy changes it.
+    -- What the flows of one server have in common, over all ingests. The readable columns say what
+    -- was seen most often; learned has all of it, with the time that each number held for, since a
+    -- deploy changes them.
     server_ip TEXT NOT NULL,
         -- address of the server [profile]
     server_port INTEGER NOT NULL,
         -- TCP port of the server [profile]
     sni TEXT NOT NULL,
-        -- server name as in flow; '' for flows without one [profile]
+        -- server name as in flow; '' for flows without one, and where all_names is 1 [profile]
+    all_names INTEGER NOT NULL CHECK (all_names IN (0, 1)),
+        -- 1: what all names of that address and port have in common [profile]
     from_epoch_ns INTEGER NOT NULL,
-        -- first flow that it holds for [profile]
+        -- start of the earliest flow that it was learned from [profile]
     to_epoch_ns INTEGER NOT NULL,
-        -- last flow that it holds for [profile]
+        -- start of the latest flow that it was learned from [profile]
     flows INTEGER NOT NULL,
         -- flows that it was learned from [profile]
     ticket_len INTEGER,
@@ -485,7 +493,11 @@ CREATE TABLE server_profile (
         -- length of its HTTP/2 SETTINGS record; NULL when not learned [profile]
     http2_settings_flows INTEGER NOT NULL,
         -- flows that show http2_settings_len [profile]
-    PRIMARY KEY (server_ip, server_port, sni, from_epoch_ns)
+    learned TEXT NOT NULL,
+        -- JSON object of all that was learned, to go on with: "flights", flows by shape of their
+        -- flight; tallies as arrays of [number, flows, first epoch ns, last epoch ns];
+        -- analyzer/profile.h names them [profile]
+    PRIMARY KEY (server_ip, server_port, sni, all_names)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE early_data_rule (

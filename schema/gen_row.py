@@ -7,11 +7,14 @@ usage: gen_row.py flow.sql views.sql OUT_H OUT_SQL_H
 The SQL runs in SQLite and the columns are read back from there, so no list of columns exists in C.
 """
 import pathlib
+import re
 import sqlite3
 import sys
 
 # Tables whose rows the program writes as structs, and what happens when their key is there.
 ROW_TABLES = {"capture": "ABORT", "flow": "DO NOTHING", "server_profile": "REPLACE"}
+# Where columns of flow come from, as their comments say, that `judge` makes again from facts.
+JUDGED_SOURCES = {"judge", "timing"}
 KIND = {"INTEGER": "integer", "REAL": "real", "TEXT": "text"}
 
 HEADER = """\
@@ -41,6 +44,8 @@ struct row_text {{
     size_t len;
 }};
 {structs}
+/* The columns of a flow that can be judged again from its facts. */
+{judged_list}
 #endif
 """
 
@@ -86,13 +91,38 @@ def insert_text(table, columns, on_conflict):
     return f"{insert} INTO {table} (\n    {names})\nVALUES ({marks}){end}"
 
 
-def bind_function(table, columns):
+def bind_function(name, table, columns):
     calls = " &&\n           ".join(f"bind_{kind}(statement, {number}, &row->{name})"
                                   for number, (name, kind) in enumerate(columns, 1))
     return (f"\n/* False when a value could not be bound: no memory. */\n"
-            f"static bool bind_{table}_row(sqlite3_stmt *statement,\n"
-            f"{' ' * len(f'static bool bind_{table}_row(')}const struct {table}_row *row)\n"
+            f"static bool bind_{name}(sqlite3_stmt *statement,\n"
+            f"{' ' * len(f'static bool bind_{name}(')}const struct {table}_row *row)\n"
             f"{{\n    return {calls};\n}}\n")
+
+
+def judged_columns(db, columns):
+    """Those of flow whose comment ends in a source of JUDGED_SOURCES, as '[judge]'."""
+    (sql,) = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'flow'").fetchone()
+    names = "|".join(name for name, _ in columns)
+    parts = re.split(rf"^    ({names}) ", sql, flags=re.MULTILINE)
+    sources = {name: set(re.findall(r"\[([^\]]*)\]", text)[-1].split(", "))
+               for name, text in zip(parts[1::2], parts[2::2])}
+    return [(name, kind) for name, kind in columns if sources[name] & JUDGED_SOURCES]
+
+
+def judged_list(judged):
+    lines = "".join(f" \\\n    {kind.upper()}({name})" for name, kind in judged)
+    return f"#define FLOW_JUDGED(INTEGER, REAL, TEXT){lines}\n"
+
+
+def update_text(judged):
+    names = ",\n    ".join(f"{name} = ?" for name, _ in judged)
+    return f"UPDATE flow SET\n    {names}\nWHERE flow_id = ?"
+
+
+def select_text(judged):
+    names = ",\n    ".join(name for name, _ in judged)
+    return f"SELECT\n    {names}\nFROM flow WHERE flow_id = ?"
 
 
 def statements(db, kind):
@@ -112,11 +142,13 @@ def main():
     for path in (flow_sql, views_sql):
         db.executescript(pathlib.Path(path).read_text(encoding="utf-8"))
     columns = {table: column_list(db, table) for table in ROW_TABLES}
+    judged = judged_columns(db, columns["flow"])
 
     pathlib.Path(out_h).write_text(HEADER.format(
         application_id=db.execute("PRAGMA application_id").fetchone()[0],
         version=db.execute("PRAGMA user_version").fetchone()[0],
-        structs="".join(row_struct(*item) for item in columns.items())), encoding="utf-8")
+        structs="".join(row_struct(*item) for item in columns.items()),
+        judged_list=judged_list(judged)), encoding="utf-8")
 
     strings = [c_string("SQL_TABLES", statements(db, "table")),
                c_string("SQL_VIEWS", statements(db, "view")),
@@ -124,9 +156,13 @@ def main():
     strings += [c_string(f"SQL_INSERT_{table.upper()}",
                          insert_text(table, columns[table], on_conflict))
                 for table, on_conflict in ROW_TABLES.items()]
+    strings += [c_string("SQL_UPDATE_JUDGED", update_text(judged)),
+                c_string("SQL_SELECT_JUDGED", select_text(judged))]
+    functions = [bind_function(f"{table}_row", table, columns[table]) for table in ROW_TABLES]
+    functions += [bind_function("judged", "flow", judged)]
     pathlib.Path(out_sql_h).write_text(SQL_HEADER.format(
         strings="".join(strings),
-        functions="".join(bind_function(*item) for item in columns.items())), encoding="utf-8")
+        functions="".join(functions)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ SELECT
     response_last_at_ns / 1e6 AS response_last_at_ms, end_at_ns / 1e6 AS end_at_ms,
     server_rtt_ns / 1e6 AS server_rtt_ms, client_rtt_ns / 1e6 AS client_rtt_ms,
     rtt_ns / 1e6 AS rtt_ms, rtt_basis, vantage, response_ns / 1e6 AS response_ms,
-    perceived_ns / 1e6 AS perceived_ms, connect_ns / 1e6 AS connect_ms,
+    perceived_ns / 1e6 AS perceived_ms, retried_perceived_ns / 1e6 AS retried_perceived_ms,
+    connect_ns / 1e6 AS connect_ms,
     hello_wait_ns / 1e6 AS hello_wait_ms, tls_ns / 1e6 AS tls_ms,
     request_wait_ns / 1e6 AS request_wait_ms, server_wait_ns / 1e6 AS server_wait_ms,
     server_think_ns / 1e6 AS server_think_ms, round_trips, expected_round_trips, flight_stalls
@@ -73,6 +74,7 @@ SELECT
     nullif(json_extract(r.value, '$[12]'), 255) AS first_message,
     coalesce(json_extract(r.value, '$[13]'), 0) AS skipped,
     coalesce(json_extract(r.value, '$[14]'), 0) AS skipped_len,
+    coalesce(json_extract(r.value, '$[15]'), 0) AS content,
     CASE json_extract(r.value, '$[1]')
         WHEN 0 THEN 'hole' WHEN 1 THEN 'cut' WHEN 20 THEN 'change_cipher_spec' WHEN 21 THEN 'alert'
         WHEN 22 THEN 'handshake' WHEN 23 THEN 'application_data' WHEN 24 THEN 'heartbeat'

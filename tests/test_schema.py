@@ -199,15 +199,15 @@ class Views(unittest.TestCase):
     def test_record_counts_all_times_from_the_start(self):
         flow_id = add_flow(self.db)
         records = [[0, 22, 583, 100, 5, 20, None, 4, 1, 0, 0, 32, 1],
-                   [1, 23, 1412, 900, 0, None, None, 9, 0, 133, -1, 0, 255, 3, 4242]]
+                   [1, 23, 1412, 900, 0, None, None, 9, 0, 133, -1, 0, 255, 3, 4242, 259]]
         insert(self.db, "flow_facts", flow_id=flow_id, facts=json.dumps({"records": records}))
         add_flow(self.db)
         rows = [tuple(row.values()) for row in self.rows("SELECT * FROM record")]
         self.assertEqual(rows, [
-            (flow_id, 0, "client", 22, 583, 100, 105, 120, None, 4, 5, 0, 0, 32, 1, 0, 0,
+            (flow_id, 0, "client", 22, 583, 100, 105, 120, None, 4, 5, 0, 0, 32, 1, 0, 0, 0,
              "handshake"),
             (flow_id, 1, "server", 23, 1412, 900, 900, None, None, 9, 9, 133, None, 0, None, 3,
-             4242, "application_data")])
+             4242, 259, "application_data")])
 
     def test_region_latency_percentiles(self):
         waits = [(i * 37) % 101 + 0.5 for i in range(40)]

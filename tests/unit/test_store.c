@@ -270,13 +270,14 @@ Test(store, adds_up_half_open_flows_of_a_second)
                      "150/9,1/1");
 }
 
-Test(store, a_server_profile_takes_the_place_of_the_older_one)
+Test(store, profiles_are_read_as_they_were_written_until_they_are_forgotten)
 {
     struct store *s = open_store();
     struct server_profile_row row = {
         .server_ip = text("192.0.2.10"),
         .server_port = integer(443),
-        .sni = text(""),
+        .sni = text("www.example.com"),
+        .all_names = integer(0),
         .from_epoch_ns = integer(1),
         .to_epoch_ns = integer(2),
         .flows = integer(10),
@@ -285,14 +286,30 @@ Test(store, a_server_profile_takes_the_place_of_the_older_one)
         .flight_records_flows = integer(0),
         .encrypted_extensions_flows = integer(0),
         .http2_settings_flows = integer(0),
+        .learned = text("{}"),
     };
+    struct server_profile_row read;
     cr_assert_eq(store_begin(s), STATUS_OK);
     cr_assert_eq(store_server_profile(s, &row), STATUS_OK, "%s", store_error(s));
     row.flows = integer(20);
+    row.all_names = integer(1);
+    row.sni = text("");
     cr_assert_eq(store_server_profile(s, &row), STATUS_OK);
+    for (int again = 0; again < 2; again++) {
+        cr_assert_eq(store_next_profile(s, &read), STATUS_OK);
+        cr_assert_str_eq(read.sni.at, "");
+        cr_assert_eq(read.flows.value, 20);
+        cr_assert_eq(store_next_profile(s, &read), STATUS_OK);
+        cr_assert_str_eq(read.sni.at, "www.example.com");
+        cr_assert_eq(read.all_names.value, 0);
+        cr_assert_eq(read.flows.value, 10);
+        cr_assert_str_eq(read.learned.at, "{}");
+        cr_assert_eq(store_next_profile(s, &read), STATUS_END);
+    }
+    cr_assert_eq(store_forget_profiles(s), STATUS_OK);
+    cr_assert_eq(store_next_profile(s, &read), STATUS_END);
     cr_assert_eq(store_commit(s), STATUS_OK);
     store_close(s);
-    cr_assert_str_eq(ASK("SELECT group_concat(flows) FROM server_profile"), "20");
 }
 
 Test(store, what_was_not_committed_is_gone)

@@ -35,8 +35,8 @@ static const char HELP[] =
 static const char HELP_INGEST[] =
     "usage: firstflight ingest [-d DB] [OPTION]... PATH...\n"
     "\n"
-    "Reads pcap and pcapng files into the database. Directories are read recursively; - is standard\n"
-    "input. Files of one place (same directory, same name but for digits, same labels) are one\n"
+    "Reads pcap and pcapng files into the database, also compressed ones (gzip, zstd, lz4, xz, bzip2).\n"
+    "Directories are read recursively; - is standard input. Files of one place (same directory, same name but for digits, same labels) are one\n"
     "capture point: they are put in order of time, and connections go on from one to the next.\n"
     "Reading a file again changes nothing.\n"
     "\n"

@@ -85,15 +85,15 @@ static void put_hello_findings(struct page *p, const struct survey *s)
     if (s->hellos_cut > 0) {
         struct text t = { 0 };
         text_addf(&t,
-                  "%.0f%% of the ClientHellos are cut off (snaplen %u): no server name, no offer of "
-                  "early data, weaker verdicts.",
-                  percent(s->hellos_cut, s->hellos), s->snaplen);
+                  "%.0f%% of the ClientHellos are cut off (packets are after %zu bytes): no server "
+                  "name, no offer of early data, weaker verdicts.",
+                  percent(s->hellos_cut, s->hellos), s->cut_len);
         add_paragraph(p, "! snaplen     ", &t);
         p->wants_snaplen = true;
     } else if (s->packets_cut > 0) {
         struct text t = { 0 };
-        text_addf(&t, "%u bytes cut %.0f%% of the packets, but no ClientHello: nothing is missing.",
-                  s->snaplen, percent(s->packets_cut, s->packets));
+        text_addf(&t, "%.0f%% of the packets are cut after %zu bytes, but no ClientHello is.",
+                  percent(s->packets_cut, s->packets), s->cut_len);
         add_paragraph(p, "  snaplen     ", &t);
     }
     if (percent(s->hellos_without_syn, s->hellos) > NONE) {
@@ -244,17 +244,17 @@ static void put_better_command(struct page *p, const struct survey *s)
                       s->hellos == 0;
     if (!has_reason)
         return;
-    struct text t = { 0 };
+    struct text *t = p->out;
     /* Whole packets where even a snaplen that usually suffices cut hellos. */
-    unsigned snaplen = s->snaplen < HELLO_SNAPLEN ? HELLO_SNAPLEN : 0;
-    text_addf(&t, "tcpdump -i eth0 -s %u", p->wants_snaplen ? snaplen : HELLO_SNAPLEN);
+    unsigned snaplen = s->cut_len < HELLO_SNAPLEN ? HELLO_SNAPLEN : 0;
+    text_addf(t, "  better      tcpdump -i eth0 -s %u", p->wants_snaplen ? snaplen : HELLO_SNAPLEN);
     if (p->wants_buffer)
-        text_add(&t, " -B 65536");
+        text_add(t, " -B 65536");
     if (p->wants_nanoseconds)
-        text_add(&t, " --time-stamp-precision=nano");
-    text_add(&t, " -G 60 -W 60 -w edge-%Y%m%dT%H%M%SZ.pcap");
-    add_filter(&t, p, s);
-    add_paragraph(p, "  better      ", &t);
+        text_add(t, " --time-stamp-precision=nano");
+    text_add(t, " \\\n                  -G 60 -W 60 -w edge-%Y%m%dT%H%M%SZ.pcap");
+    add_filter(t, p, s);
+    text_add(t, "\n");
 }
 
 /* ---- the page ---- */

@@ -63,7 +63,10 @@ static void note_unknown_link(struct survey *s, int link_type)
 static void count_frame(struct survey *s, const struct frame *frame, int64_t *latest_ns)
 {
     s->packets++;
-    s->packets_cut += frame->wire_len > frame->data.len;
+    if (frame->wire_len > frame->data.len) {
+        s->packets_cut++;
+        s->cut_len = frame->data.len > s->cut_len ? frame->data.len : s->cut_len;
+    }
     if (!packet_link_type_known(frame->link_type))
         note_unknown_link(s, frame->link_type);
     if (frame->at_ns == FRAME_TIME_INVALID)
@@ -102,8 +105,9 @@ static void count_flow(struct survey *s, const struct facts *f)
     if (f->bytes[CLIENT] + f->bytes[SERVER] == 0)
         return;
     s->flows++;
-    s->flows_one_side += f->packets[CLIENT] == 0 || f->packets[SERVER] == 0;
-    s->flows_with_gaps += f->gap_bytes[CLIENT] + f->gap_bytes[SERVER] > 0;
+    bool has_one_side = f->packets[CLIENT] == 0 || f->packets[SERVER] == 0;
+    s->flows_one_side += has_one_side;
+    s->flows_with_gaps += !has_one_side && f->gap_bytes[CLIENT] + f->gap_bytes[SERVER] > 0;
     s->vantage[path_of(f, DURATION_NONE).vantage]++;
     if (f->client_hello_seen)
         count_hello(s, f);
@@ -135,8 +139,6 @@ static void count_file(struct survey *s, const struct capture_info *info,
                        const struct drop_counts *drops)
 {
     s->files_read++;
-    if (info->snaplen > 0 && (s->snaplen == 0 || info->snaplen < s->snaplen))
-        s->snaplen = info->snaplen;
     if (info->kernel_drops >= 0)
         s->kernel_drops = (s->kernel_drops > 0 ? s->kernel_drops : 0) + info->kernel_drops;
     for (unsigned i = 0; i < DROP_COUNT; i++)

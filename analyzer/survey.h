@@ -23,7 +23,7 @@ struct survey {
     struct text damage;     /* a line for each damaged or unreadable file */
     /* frames */
     uint64_t packets, packets_cut; /* all, and those of which a snaplen cut bytes away */
-    uint32_t snaplen;              /* least declared; 0 = none */
+    size_t cut_len;                /* captured bytes of the longest of these: the real snaplen */
     int64_t first_ns, last_ns;     /* 0 = no packet with a time */
     int64_t kernel_drops;          /* -1 = no file says */
     uint64_t fine_times;           /* that are no whole microseconds */
@@ -32,7 +32,7 @@ struct survey {
     struct drop_counts drops;
     struct text unknown_links;     /* names of link types that are not decoded */
     /* TCP connections with payload */
-    uint64_t flows, flows_one_side, flows_with_gaps;
+    uint64_t flows, flows_one_side, flows_with_gaps; /* gaps: of both sides */
     uint64_t duplicates;           /* packets captured twice */
     uint16_t tunnel;               /* enum tunnel bits */
     uint64_t vantage[VANTAGE_LOCAL + 1];

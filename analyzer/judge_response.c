@@ -342,10 +342,14 @@ static bool took_known_ticket(const struct trial *t)
     return t->f->psk_selected && knows_identity(t);
 }
 
-/* With early data accepted, what comes without the client's Finished is rather an answer to it. */
-static bool may_be_ticket_here(const struct search *s, const struct verdict *v, int i)
+/*
+ * Whether a first ticket may stand here by its place: something else follows that can answer, and
+ * the server can have had the client's Finished. What it sends without that, early data accepted,
+ * is rather an answer to it.
+ */
+static bool may_be_first_ticket(const struct search *s, const struct verdict *v, int i)
 {
-    if (s->ticket_len != 0 || took_known_ticket(s->t) || is_last_chance(s, i))
+    if (s->ticket_len != 0 || is_last_chance(s, i))
         return false;
     if (v->early_data != EARLY_ACCEPTED || v->client_finished < 0)
         return true;
@@ -359,7 +363,7 @@ static bool may_be_ticket_here(const struct search *s, const struct verdict *v, 
  */
 static bool begins_ticket_run(const struct search *s, const struct verdict *v, int i)
 {
-    if (!may_be_ticket_here(s, v, i))
+    if (!may_be_first_ticket(s, v, i) || took_known_ticket(s->t))
         return false;
     const struct record *a = candidate_at(s, i), *b = candidate_at(s, i + 1);
     uint32_t b_len = b->type == RECORD_CUT && b->len > 5 ? b->len - 5 : b->len;
@@ -378,15 +382,18 @@ static bool is_prompt(const struct trial *t, const struct record *r)
 }
 
 /*
- * First contact, full handshake, no ticket yet, and others behind this record: as nearly all stacks
- * issue tickets, and most that issue one do it here, this is it. In a resumed handshake the ticket
- * that was offered tells better.
+ * First contact, no ticket yet, and others behind this record: as nearly all stacks issue tickets,
+ * and most that issue one do it here, this is it. Where a ticket was taken, only if it is about as
+ * long as that one: many servers issue none then, and no stack's are much longer.
  */
 static bool is_lone_ticket(const struct search *s, const struct verdict *v, int i)
 {
     const struct trial *t = s->t;
     const struct record *r = candidate_at(s, i);
-    return may_be_ticket_here(s, v, i) && is_ticket_sized(s, v, r->len) && is_prompt(t, r);
+    if (!may_be_first_ticket(s, v, i) || !is_prompt(t, r))
+        return false;
+    return took_known_ticket(t) ? ticket_fits_identity(t, r->len, TICKET_FITS_NEAR)
+                                : is_ticket_sized(s, v, r->len);
 }
 
 /* HTTP/2: who has read the request has read the client's SETTINGS before and acknowledged them. */
@@ -424,12 +431,25 @@ static enum taken_for take(const struct search *s, const struct verdict *v, int 
     if (is_known_ticket(s, r->len) || r->len == s->ticket_len || begins_ticket_run(s, v, i) ||
         (is_like_ticket(s->ticket_len, r->len) && !is_last))
         return TAKEN_TICKET;
-    bool is_near = s->ticket_len == 0 && ticket_fits_identity(t, r->len, TICKET_FITS_NEAR);
-    if (!is_last && (is_near || is_lone_ticket(s, v, i) || is_before_settings_ack(s, i))) {
+    if (is_lone_ticket(s, v, i) || (!is_last && is_before_settings_ack(s, i))) {
         *basis = BASIS_WEAK;
         return TAKEN_TICKET;
     }
     return TAKEN_RESPONSE;
+}
+
+/* Whether a server whose tickets come back, but whose own way with them is not known, may mean one.
+ */
+static bool may_be_ticket_of_server(const struct profile *p, uint32_t len, uint32_t overhead)
+{
+    for (; p != NULL; p = p->wider) {
+        if (p->rests.used > 0)
+            return false;
+        for (unsigned i = 0; i < p->identities.used; i++)
+            if (ticket_fits(len, overhead, p->identities.entry[i].number) != TICKET_FITS_NOT)
+                return true;
+    }
+    return false;
 }
 
 /* Whether enough is known of this server's tickets to say that a record is none. */
@@ -438,9 +458,12 @@ static bool tickets_are_known(const struct search *s, uint32_t len)
     const struct trial *t = s->t;
     if (!t->is_tls13 || !ticket_is_possible(len, t->overhead))
         return true;
-    if (s->tickets > 0 || s->ticket_before || profile_knows_tickets(t->profile, t->f->start_ns))
+    if (s->tickets > 0 || s->ticket_before)
         return true;
-    return knows_identity(t);
+    if (knows_identity(t) && !ticket_fits_identity(t, len, TICKET_FITS_NEAR))
+        return true;
+    return profile_knows_tickets(t->profile, t->f->start_ns) &&
+           !may_be_ticket_of_server(t->profile, len, t->overhead);
 }
 
 /* Behind the response a ticket is only taken for one when it fits. */
@@ -545,7 +568,8 @@ static void choose(struct search *s, struct verdict *v)
         if (v->response >= 0)
             return;
     }
-    set_no_response(s, v, s->count == 0 ? "no_response" : "only_tickets");
+    const char *reason = s->count == 0 ? "no_response" : "only_tickets";
+    set_no_response(s, v, t->f->records_full[SERVER] ? "records_not_kept" : reason);
 }
 
 /* The earliest in time of the candidates up to the response: a lost ticket may come after it. */

@@ -57,7 +57,7 @@ enum ticket_fit ticket_fits(uint32_t len, uint32_t overhead, uint32_t identity_l
     if (!is_comparable(len, overhead, identity_len))
         return TICKET_FITS_NOT;
     int64_t rest = rest_of(len - overhead, 1, identity_len);
-    bool is_near = is_known_rest(rest - CIPHER_BLOCK) || is_known_rest(rest + CIPHER_BLOCK);
+    bool is_near = rest >= -CIPHER_BLOCK && rest <= NONCE_AND_EXTENSIONS_MAX;
     return is_near ? TICKET_FITS_NEAR : TICKET_FITS_NOT;
 }
 

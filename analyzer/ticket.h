@@ -19,14 +19,14 @@ enum {
 
 enum ticket_fit {
     TICKET_FITS_NOT,
-    TICKET_FITS_NEAR, /* but for one cipher block: the session inside grew or shrank */
+    TICKET_FITS_NEAR, /* what a stack that is not known may send, or one cipher block shorter */
     TICKET_FITS_EXACT,
 };
 
 /*
  * How well a record of len bytes fits 1 to 4 tickets that are as long as an identity. overhead is
- * content type and tag. What remains for nonce and extensions must be what a stack is known to
- * send.
+ * content type and tag. Exactly: what remains for nonce and extensions is what a stack is known to
+ * send; near: it is one ticket and no more remains than any of them sends.
  */
 enum ticket_fit ticket_fits(uint32_t len, uint32_t overhead, uint32_t identity_len);
 

@@ -116,6 +116,9 @@ static const struct shape SHAPES[] = {
     { "erlang: three tickets",
       "C hello S hello ccs 23 873 97 69f C ccs 69f C 71? S 182t S 182t S 182t S 383!", 0x1302, 0,
       NO_OFFER, KIND_FULL, EARLY_NOT_OFFERED, BASIS_STRONG, NULL },
+    { "an unknown stack with 23 bytes of nonce and extensions, resumed",
+      "C hello S hello ccs 23 69f C ccs 69f C 71? S 265t S 383!", 0x1302, 208, OFFERS_PSK,
+      KIND_RESUMED, EARLY_NOT_OFFERED, BASIS_WEAK, NULL },
     /* HelloRetryRequest */
     { "hello retry",
       "C hello S retry ccs C ccs hello2 S hello 23 873 97 69f C 69f C 71? S 258t 258t S 383!",
@@ -321,6 +324,18 @@ Test(judge, cut_anywhere_the_flow_gives_no_wrong_strong_verdict)
                           kept, v.response);
         }
     }
+}
+
+Test(judge, records_beyond_those_that_are_kept_are_the_reason)
+{
+    struct script s;
+    script_read(&s, "C hello S hello ccs 23 529 529 529 529 529 529 C ccs 69f C 78?");
+    s.facts.records_full[SERVER] = 1;
+    struct verdict v = judge(&s.facts, NULL);
+    cr_expect_eq(v.handshake, KIND_FULL);
+    cr_expect_eq(v.response, -1);
+    cr_expect_str_eq(v.response_reason, "records_not_kept");
+    cr_expect_eq(v.server_flight_bytes, -1);
 }
 
 /* ---- early data, rule by rule ---- */

@@ -2,6 +2,7 @@
 #include "knowledge.h"
 
 #include "profile_json.h"
+#include "ticket.h"
 
 /* ---- from rows ---- */
 
@@ -89,6 +90,7 @@ static struct server_profile_row row_of(const struct profile *p, const char *ser
     row.http2_settings_flows = integer_of(0, true);
     most_frequent(&p->identities, &row.ticket_len, &row.ticket_len_flows);
     most_frequent(&p->rests, &row.ticket_constant, &row.ticket_constant_flows);
+    row.ticket_constant.value = ticket_constant((uint32_t)row.ticket_constant.value);
     most_frequent(&p->extensions, &row.encrypted_extensions_len, &row.encrypted_extensions_flows);
     row.encrypted_extensions_len.value &= EXTENSIONS_LEN_MASK;
     return row;

@@ -2,6 +2,7 @@
 /* Arguments, exit status, and the only place that prints to standard error. */
 #include "capture.h"
 #include "captures.h"
+#include "check.h"
 #include "cli.h"
 #include "doctor.h"
 #include "flows.h"
@@ -211,10 +212,11 @@ static enum status run_query(const struct command_line *line, struct database *d
         return command_sql(database, line->words[0], style, out, error);
     case COMMAND_CAPTURES:
         return command_captures(database, style, out, error);
+    case COMMAND_JUDGE:
+        return command_check(database, style, out, error);
     case COMMAND_NONE:
     case COMMAND_INGEST:
     case COMMAND_DOCTOR:
-    case COMMAND_JUDGE:
     case COMMAND_HELP:
     case COMMAND_VERSION:
         break;
@@ -372,7 +374,7 @@ int main(int argc, char **argv)
     case COMMAND_DOCTOR:
         return run_doctor(&line);
     case COMMAND_JUDGE:
-        return command_judge(&line);
+        return line.check ? command_query(&line) : command_judge(&line);
     case COMMAND_VERSION:
         return command_version();
     case COMMAND_HELP:

@@ -50,6 +50,11 @@ uint32_t ticket_rest(uint32_t len, uint32_t overhead, uint32_t identity_len)
     return 0;
 }
 
+uint32_t ticket_constant(uint32_t rest)
+{
+    return rest % (NONCE_AND_EXTENSIONS_MAX + 1);
+}
+
 enum ticket_fit ticket_fits(uint32_t len, uint32_t overhead, uint32_t identity_len)
 {
     if (ticket_rest(len, overhead, identity_len) != 0)

@@ -36,6 +36,9 @@ enum ticket_fit ticket_fits(uint32_t len, uint32_t overhead, uint32_t identity_l
  */
 uint32_t ticket_rest(uint32_t len, uint32_t overhead, uint32_t identity_len);
 
+/* What ticket_rest() says of one ticket: the bytes of its nonce and extensions. */
+uint32_t ticket_constant(uint32_t rest);
+
 /* The same where the sender pads to blocks of that many bytes. */
 bool ticket_fits_padded(uint32_t len, uint32_t overhead, uint32_t identity_len, uint32_t block);
 

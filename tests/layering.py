@@ -28,7 +28,7 @@ LEVELS = [
     "comparison selection latency overview table result regions report flows captures explain "
     "ladder show",
     # the program
-    "row analyze writer knowledge rejudge ingest survey doctor cli main",
+    "row analyze writer knowledge rejudge check ingest survey doctor cli main",
 ]
 
 # Made from schema/ at build time: plain values for everyone, SQL text for the files named here.

@@ -10,9 +10,9 @@
 
 enum {
     PERCENT = 100,
-    WHOLE = 98,  /* percent from which on nobody needs to mind the rest */
+    WHOLE = 98, /* percent from which on nobody needs to mind the rest */
     MOST = 80,
-    NONE = 2,    /* percent up to which a thing is an exception */
+    NONE = 2,            /* percent up to which a thing is an exception */
     HELLO_SNAPLEN = 512, /* holds nearly every ClientHello's extensions before its key shares */
     NS_PER_MS = 1000000,
 };
@@ -98,10 +98,11 @@ static void put_hello_findings(struct page *p, const struct survey *s)
     }
     if (percent(s->hellos_without_syn, s->hellos) > NONE) {
         struct text t = { 0 };
-        text_addf(&t,
-                  "%.0f%% of the connections with a ClientHello show no SYN: a filter took it away, "
-                  "or packets were lost, or the file begins there. They get no response time.",
-                  percent(s->hellos_without_syn, s->hellos));
+        text_addf(
+            &t,
+            "%.0f%% of the connections with a ClientHello show no SYN: a filter took it away, "
+            "or packets were lost, or the file begins there. They get no response time.",
+            percent(s->hellos_without_syn, s->hellos));
         add_paragraph(p, "! SYN         ", &t);
         p->wants_start = true;
     }
@@ -119,10 +120,11 @@ static void put_side_findings(struct page *p, const struct survey *s)
     }
     if (s->duplicates > 0 && percent(s->duplicates, s->packets) > NONE) {
         struct text t = { 0 };
-        text_addf(&t,
-                  "%.0f%% of the packets were captured twice (mirror port, any device). They are "
-                  "recognised and not taken for retransmissions; one interface gives half the file.",
-                  percent(s->duplicates, s->packets));
+        text_addf(
+            &t,
+            "%.0f%% of the packets were captured twice (mirror port, any device). They are "
+            "recognised and not taken for retransmissions; one interface gives half the file.",
+            percent(s->duplicates, s->packets));
         add_paragraph(p, "  twice       ", &t);
     }
 }
@@ -291,8 +293,9 @@ static void put_point(struct page *p, const struct capture_point *point, const s
         put_hello_findings(p, s);
     } else {
         struct text t = { 0 };
-        text_add(&t, "no ClientHello in it: no TLS, or it is not at the beginning of the files, or a "
-                     "snaplen or filter took it away.");
+        text_add(&t,
+                 "no ClientHello in it: no TLS, or it is not at the beginning of the files, or a "
+                 "snaplen or filter took it away.");
         add_paragraph(p, "! TLS         ", &t);
     }
     put_side_findings(p, s);
@@ -368,7 +371,8 @@ enum status command_doctor(const struct input_options *options, const char *filt
     if (status == STATUS_OK)
         status = result_write_text(&text, out);
     if (status != STATUS_OK && error->len == 0)
-        text_add(error, status == STATUS_NO_MEMORY ? "out of memory" : "cannot be written or stored");
+        text_add(error,
+                 status == STATUS_NO_MEMORY ? "out of memory" : "cannot be written or stored");
     inputs_done(&inputs);
     text_done(&text);
     return status;

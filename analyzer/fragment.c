@@ -37,11 +37,11 @@ struct assembly {
     int64_t first_ns;
     uint32_t file;
     uint32_t count_in_file;
-    uint32_t total_len;    /* of the payload, once its last fragment came */
+    uint32_t total_len; /* of the payload, once its last fragment came */
     uint32_t received_len;
     uint32_t captured_end; /* from here on a snaplen cut bytes away */
     bool is_broken;
-    uint8_t *bytes;        /* HEADER_MAX and the payload; NULL = the place is free */
+    uint8_t *bytes; /* HEADER_MAX and the payload; NULL = the place is free */
     size_t capacity;
     uint8_t has_unit[UNITS_MAX / 8 + 1];
 };

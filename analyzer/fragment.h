@@ -25,8 +25,8 @@ enum {
 
 /* A datagram that is complete. */
 struct datagram {
-    struct bytes ip;        /* as one IP packet, its captured beginning; valid until the next call */
-    uint32_t wire_len;      /* length of that packet */
+    struct bytes ip;   /* as one IP packet, its captured beginning; valid until the next call */
+    uint32_t wire_len; /* length of that packet */
     uint32_t earlier_count; /* fragments of it before the one that completed it, in the same file */
 };
 

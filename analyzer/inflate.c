@@ -43,10 +43,10 @@ struct method {
 #endif
 
 static const struct method METHODS[] = {
-    { "gzip", { 0x1f, 0x8b }, 2 OFFER(gzip) },                         /* RFC 1952 2.3.1 */
-    { "zstd", { 0x28, 0xb5, 0x2f, 0xfd }, 4 OFFER(zstd) },             /* RFC 8878 3.1.1 */
-    { "lz4", { 0x04, 0x22, 0x4d, 0x18 }, 4 OFFER(lz4) },               /* LZ4 frame format */
-    { "xz", { 0xfd, '7', 'z', 'X', 'Z', 0x00 }, 6 OFFER(xz) },         /* xz file format 2.1.1.1 */
+    { "gzip", { 0x1f, 0x8b }, 2 OFFER(gzip) },                 /* RFC 1952 2.3.1 */
+    { "zstd", { 0x28, 0xb5, 0x2f, 0xfd }, 4 OFFER(zstd) },     /* RFC 8878 3.1.1 */
+    { "lz4", { 0x04, 0x22, 0x4d, 0x18 }, 4 OFFER(lz4) },       /* LZ4 frame format */
+    { "xz", { 0xfd, '7', 'z', 'X', 'Z', 0x00 }, 6 OFFER(xz) }, /* xz file format 2.1.1.1 */
     { "bzip2", { 'B', 'Z', 'h' }, 3 OFFER(bzip2) },
 };
 
@@ -86,30 +86,30 @@ struct inflate {
     char error[ERROR_SIZE]; /* good once the last block was reached */
     /* of whoever fills blocks */
     uint8_t raw[RAW_SIZE];
-    size_t start_len;          /* bytes in raw that were read by the caller */
-    uint64_t raw_position;     /* bytes given to libarchive */
-    uint64_t position;         /* decompressed bytes in blocks */
+    size_t start_len;      /* bytes in raw that were read by the caller */
+    uint64_t raw_position; /* bytes given to libarchive */
+    uint64_t position;     /* decompressed bytes in blocks */
     bool raw_ended;
-    int raw_errno;             /* why fd could not be read */
-    struct bytes pending;      /* of libarchive, not in a block yet */
+    int raw_errno;        /* why fd could not be read */
+    struct bytes pending; /* of libarchive, not in a block yet */
     /* of the reader */
-    struct block *current;     /* NULL = none */
-    size_t given;              /* of it */
+    struct block *current; /* NULL = none */
+    size_t given;          /* of it */
     bool has_thread, looks_ahead;
     enum status status;
     pthread_t thread;
-    int stop_event;            /* readable when the thread shall end; -1 = none */
+    int stop_event; /* readable when the thread shall end; -1 = none */
     /* under the lock once there is a thread */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint64_t filled, emptied;  /* blocks */
+    uint64_t filled, emptied; /* blocks */
     bool stop;
-    enum status filling;       /* STATUS_OK: more blocks follow */
+    enum status filling; /* STATUS_OK: more blocks follow */
     struct block blocks[BLOCKS];
 };
 
-__attribute__((format(printf, 3, 4))) static enum status
-fail(struct inflate *p, enum status status, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static enum status fail(struct inflate *p, enum status status,
+                                                              const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -171,8 +171,7 @@ static enum status failed(struct inflate *p)
 
 static bool is_bomb(const struct inflate *p)
 {
-    return p->position > INFLATE_ANY_RATIO_MAX &&
-           p->position / INFLATE_RATIO_MAX > p->raw_position;
+    return p->position > INFLATE_ANY_RATIO_MAX && p->position / INFLATE_RATIO_MAX > p->raw_position;
 }
 
 /* More decompressed bytes to p->pending. STATUS_OK, or why there are none. */

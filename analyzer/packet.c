@@ -516,11 +516,12 @@ static struct walk walk_of(struct bytes captured, size_t wire_len)
 }
 
 /* Each header takes bytes off or counts as an encapsulation, so this ends. */
-static bool reach_tcp(struct walk *w, enum layer layer)
+static enum drop decode(struct walk *w, enum layer layer, const struct frame *frame,
+                        struct segment *ret_segment)
 {
     while (layer != LAYER_STOP && layer != LAYER_TCP)
         layer = pass(w, layer);
-    return layer == LAYER_TCP;
+    return layer == LAYER_TCP ? tcp(frame, w, ret_segment) : w->drop;
 }
 
 enum drop packet_decode(const struct frame *frame, struct segment *ret_segment)
@@ -531,14 +532,15 @@ enum drop packet_decode(const struct frame *frame, struct segment *ret_segment)
     if (layer == LAYER_STOP)
         return DROP_LINK_TYPE_UNKNOWN;
     struct walk w = walk_of(frame->data, frame->wire_len);
-    return reach_tcp(&w, layer) ? tcp(frame, &w, ret_segment) : w.drop;
+    return decode(&w, layer, frame, ret_segment);
 }
 
 void packet_fragment(const struct frame *frame, struct fragment *ret_fragment)
 {
+    struct segment none;
     struct walk w = walk_of(frame->data, frame->wire_len);
     w.fragment = ret_fragment;
-    (void)reach_tcp(&w, layer_of_link_type(frame->link_type));
+    (void)decode(&w, layer_of_link_type(frame->link_type), frame, &none);
     ret_fragment->at_ns = frame->at_ns;
 }
 
@@ -549,7 +551,7 @@ enum drop packet_decode_whole(const struct frame *last_frame, const struct fragm
     w.tunnel = last->tunnel;
     w.encapsulation = last->encapsulation;
     w.encapsulations = last->encapsulations;
-    return reach_tcp(&w, LAYER_IP) ? tcp(last_frame, &w, ret_segment) : w.drop;
+    return decode(&w, LAYER_IP, last_frame, ret_segment);
 }
 
 bool packet_link_type_known(int link_type)

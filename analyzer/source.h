@@ -57,8 +57,9 @@ struct hash128 source_hash(const struct source *s);
 const char *source_error(const struct source *s);
 
 /*
- * Whose fault it is: STATUS_DAMAGED when compressed bytes are cut or broken, or grow without bounds;
- * STATUS_IO; STATUS_NO_MEMORY; STATUS_OK while nothing failed. What was given before is good.
+ * Whose fault it is: STATUS_DAMAGED when compressed bytes are cut or broken, or grow without
+ * bounds; STATUS_IO; STATUS_NO_MEMORY; STATUS_OK while nothing failed. What was given before is
+ * good.
  */
 enum status source_status(const struct source *s);
 

@@ -93,7 +93,8 @@ static void count_hello(struct survey *s, const struct facts *f)
     s->hellos_without_syn += !f->syn_seen;
     s->hellos_answered += f->server_hello_seen;
     s->hellos_with_rtt += client_rtt_by_ack(f) != DURATION_NONE;
-    s->hellos_with_data += f->server_hello_seen && f->last_payload_ns[CLIENT] > f->server_hello_ns &&
+    s->hellos_with_data += f->server_hello_seen &&
+                           f->last_payload_ns[CLIENT] > f->server_hello_ns &&
                            f->last_payload_ns[SERVER] > f->server_hello_ns;
     s->ports[f->server.port]++;
 }

@@ -19,8 +19,8 @@ enum { SURVEY_BACK_NS = 100000000 };
 struct survey {
     /* files */
     size_t files_read, files_unreadable, files_damaged;
-    bool has_unread_rest;   /* packets behind the first SURVEY_PACKETS_MAX, or files */
-    struct text damage;     /* a line for each damaged or unreadable file */
+    bool has_unread_rest; /* packets behind the first SURVEY_PACKETS_MAX, or files */
+    struct text damage;   /* a line for each damaged or unreadable file */
     /* frames */
     uint64_t packets, packets_cut; /* all, and those of which a snaplen cut bytes away */
     size_t cut_len;                /* captured bytes of the longest of these: the real snaplen */
@@ -30,18 +30,18 @@ struct survey {
     uint64_t steps_back;           /* of SURVEY_BACK_NS and more, and the largest */
     int64_t step_back_ns;
     struct drop_counts drops;
-    struct text unknown_links;     /* names of link types that are not decoded */
+    struct text unknown_links; /* names of link types that are not decoded */
     /* TCP connections with payload */
     uint64_t flows, flows_one_side, flows_with_gaps; /* gaps: of both sides */
-    uint64_t duplicates;           /* packets captured twice */
-    uint16_t tunnel;               /* enum tunnel bits */
+    uint64_t duplicates;                             /* packets captured twice */
+    uint16_t tunnel;                                 /* enum tunnel bits */
     uint64_t vantage[VANTAGE_LOCAL + 1];
     /* of them: with a ClientHello, which may be cut */
     uint64_t hellos, hellos_cut, hellos_without_syn;
-    uint64_t hellos_answered;      /* a ServerHello was seen */
-    uint64_t hellos_with_rtt;      /* the way to the client was measured */
-    uint64_t hellos_with_data;     /* payload of both sides behind the hellos */
-    uint64_t ports[65536];         /* connections with TLS by port of the server */
+    uint64_t hellos_answered;  /* a ServerHello was seen */
+    uint64_t hellos_with_rtt;  /* the way to the client was measured */
+    uint64_t hellos_with_data; /* payload of both sides behind the hellos */
+    uint64_t ports[65536];     /* connections with TLS by port of the server */
 };
 
 /* Fills a survey that is zeroed. STATUS_NO_MEMORY; STATUS_IO, the temporary store failed. */

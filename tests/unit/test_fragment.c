@@ -72,7 +72,8 @@ static void assert_segment(const struct segment *s, size_t captured)
     cr_assert_eq(s->from.port, 51822);
     cr_assert_eq(s->payload_len, PAYLOAD_LEN);
     cr_assert_eq(s->payload.len, captured);
-    cr_assert(bytes_equal(s->payload, bytes_first(bytes_after(buffer_bytes(&whole), 20), captured)));
+    cr_assert(
+        bytes_equal(s->payload, bytes_first(bytes_after(buffer_bytes(&whole), 20), captured)));
     cr_assert_eq(s->ttl, 57);
 }
 
@@ -119,7 +120,9 @@ Test(fragment, a_snaplen_leaves_the_captured_beginning_and_the_length)
 Test(fragment, partial_overlaps_and_ends_that_contradict_give_the_packet_up)
 {
     struct buffer whole = tcp_bytes();
-    static const size_t PAIRS[][4] = { { 0, 160, 152, 320 }, { 160, 320, 0, 168 }, { 0, 160, 8, 320 } };
+    static const size_t PAIRS[][4] = { { 0, 160, 152, 320 },
+                                       { 160, 320, 0, 168 },
+                                       { 0, 160, 8, 320 } };
     for (size_t i = 0; i < sizeof PAIRS / sizeof PAIRS[0]; i++) {
         struct fragments *f = fragments_open(1);
         struct segment s = { 0 };
@@ -173,7 +176,8 @@ Test(fragment, only_fragments_of_the_same_file_are_counted_as_used)
 {
     struct buffer whole = tcp_bytes();
     struct fragments *f = fragments_open(1);
-    struct buffer pieces[] = { fragment_of(false, &whole, 0, 80), fragment_of(false, &whole, 80, 160),
+    struct buffer pieces[] = { fragment_of(false, &whole, 0, 80),
+                               fragment_of(false, &whole, 80, 160),
                                fragment_of(false, &whole, 160, whole.len) };
     struct fragment piece;
     struct datagram datagram = { 0 };

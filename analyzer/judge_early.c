@@ -319,7 +319,8 @@ static void mark_flights(const struct trial *t, struct verdict *v)
     if (h->client_finished != NOWHERE)
         for (int place = h->client_flight; place < h->client_finished; place++)
             if (series_at(&t->client, place)->type == RECORD_APPLICATION_DATA)
-                trial_role(v, &t->client, place, ROLE_CERTIFICATE);
+                trial_role(v, &t->client, place,
+                           t->f->early_data_offered ? ROLE_EARLY_DATA : ROLE_CERTIFICATE);
     trial_role(v, &t->client, h->end_of_early_data, ROLE_END_OF_EARLY_DATA);
     trial_role(v, &t->client, h->client_finished, ROLE_FINISHED);
 }
@@ -335,9 +336,9 @@ static enum tri client_certificate(const struct trial *t)
         return TRI_YES;
     if (h->client_finished == NOWHERE || !h->finished_by_length || h->client_broken)
         return h->certificate_request ? TRI_YES : TRI_UNKNOWN;
-    if (h->early_first != NOWHERE && h->early_last >= h->client_flight)
-        return TRI_UNKNOWN;
-    return h->client_finished > h->client_flight ? TRI_YES : TRI_NO;
+    if (h->client_finished == h->client_flight)
+        return TRI_NO;
+    return t->f->early_data_offered ? TRI_UNKNOWN : TRI_YES; /* or early data on its way */
 }
 
 static int64_t flight_bytes(const struct trial *t)

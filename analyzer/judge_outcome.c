@@ -202,22 +202,45 @@ static bool is_window_stall(const struct stall_scale *scale, const struct record
     return span >= scale->rtt_ns * 7 / 10 && span >= LEAST_NS;
 }
 
+/*
+ * Last record of the flight that the server sends without waiting for the client's answer to it:
+ * ends with Finished or, in a full handshake of TLS <= 1.2, with ServerHelloDone.
+ */
+static int last_of_flight(const struct trial *t, const struct verdict *v)
+{
+    if (t->is_tls13)
+        return v->server_finished < 0 ? NOWHERE : t->h.server_finished;
+    int last = NOWHERE;
+    for (int place = 0; place < t->server.count; place++) {
+        const struct record *r = series_at(&t->server, place);
+        if (record_is_gap(r) || record_sent(r, (int64_t)t->f->client_hello_end + 1) != SENT_BEFORE)
+            break;
+        last = place;
+    }
+    return v->handshake == KIND_UNKNOWN ? NOWHERE : last;
+}
+
+static bool is_sent_again(const struct record *r)
+{
+    return (r->flags & RECORD_RESENT) != 0;
+}
+
 static int flight_stalls(const struct trial *t, const struct verdict *v)
 {
     struct stall_scale scale;
-    if (v->server_finished < 0 || !t->is_tls13 || !stall_scale_of(t->f, &scale))
+    int last = last_of_flight(t, v);
+    if (last == NOWHERE || t->f->server_hello_end == 0 || !stall_scale_of(t->f, &scale))
         return -1;
     int stalls = 0;
-    for (int place = 0; place <= t->h.server_finished; place++) {
+    for (int place = 0; place <= last; place++) {
         const struct record *r = series_at(&t->server, place);
-        if (r->offset < t->f->server_hello_end - (int64_t)r->len - 5 || r->flags & RECORD_RESENT)
+        if (record_end(r) < t->f->server_hello_end || is_sent_again(r))
             continue;
-        if (is_window_stall(&scale, r))
-            stalls++;
-        if (place < t->h.server_finished &&
-            !(series_at(&t->server, place + 1)->flags & RECORD_RESENT) &&
-            is_stall(&scale, r, series_at(&t->server, place + 1)))
-            stalls++;
+        stalls += is_window_stall(&scale, r);
+        if (place == last)
+            break;
+        const struct record *next = series_at(&t->server, place + 1);
+        stalls += !is_sent_again(next) && is_stall(&scale, r, next);
     }
     return stalls;
 }

@@ -604,6 +604,25 @@ void trial_answered_early(const struct trial *t, struct verdict *v)
     }
 }
 
+/*
+ * RFC 8470 5.2: a server may answer early data with 425, and the client asks again at once. From
+ * outside: a short answer, then a record as long as the first early one by a client that had it.
+ */
+static bool is_asked_again(const struct trial *t, const struct verdict *v)
+{
+    enum { SHORT_ANSWER = 512 };
+    if (v->early_data != EARLY_ACCEPTED || v->response < 0 || !t->is_tls13 ||
+        t->h.client_data == NOWHERE || t->h.early_first == NOWHERE)
+        return false;
+    const struct record *answer = &t->f->records[v->response];
+    const struct record *early = series_at(&t->client, t->h.early_first);
+    const struct record *again = series_at(&t->client, t->h.client_data);
+    int64_t round_trip = t->f->ack_ns - t->f->syn_answered_ns;
+    return answer->len < SHORT_ANSWER && again->len == early->len &&
+           record_sent(again, record_end(answer)) == SENT_AFTER &&
+           again->at_ns - answer->at_ns <= round_trip + BURST_NS;
+}
+
 static void find_response(struct trial *t, struct verdict *v)
 {
     struct search s = { .t = t };
@@ -611,6 +630,8 @@ static void find_response(struct trial *t, struct verdict *v)
     choose(&s, v);
     v->response_low = earliest_candidate(&s, v);
     trial_answered_early(t, v);
+    if (is_asked_again(t, v))
+        v->response_reason = "asked_again_behind_handshake";
 }
 
 /* Nothing was asked: what the server sent behind its Finished are tickets, a greeting, alerts. */

@@ -523,6 +523,18 @@ Test(judge, answered_early_by_acknowledgment_never_by_order)
     cr_expect_eq(v.expected_round_trips, 2);
 }
 
+Test(judge, early_data_answered_shortly_and_asked_again)
+{
+    struct script s;
+    struct verdict v = judge_line(
+        &s, "C hello ccs 71? S hello ccs 27 69f S 109! C 21e 69f C 71 S 82 S 383", 32, true);
+    cr_expect_eq(v.response, s.marks.response);
+    cr_expect_str_eq(v.response_reason, "asked_again_behind_handshake");
+    v = judge_line(&s, "C hello ccs 71? S hello ccs 27 69f S 109! C 21e 69f C 90 S 82 S 383", 32,
+                   true);
+    cr_expect_str_neq(v.response_reason, "asked_again_behind_handshake");
+}
+
 /* ---- hellos that were cut or never captured ---- */
 
 Test(judge, a_cut_client_hello_offers_what_it_sends)

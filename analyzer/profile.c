@@ -404,22 +404,27 @@ const struct profile *profiles_at(const struct profiles *p, size_t index)
 }
 
 /*
- * Whether clients offered tickets of a length that may have been issued at a time: they bring them
- * back for up to a week (RFC 8446 4.6.1, RFC 9846 4.7.1).
+ * Whether tickets of that length were issued at a time. Clients bring them back for up to a week (RFC
+ * 8446 4.6.1, RFC 9846 4.7.1), so those that were offered later count, but only where none were
+ * offered around that time: otherwise a deploy between the two may have changed their length.
  */
-static bool was_issued(const struct tally_entry *identity, int64_t at_ns)
+static bool was_issued(const struct tally *identities, const struct tally_entry *identity,
+                       int64_t at_ns)
 {
     static const int64_t LIFETIME_NS = INT64_C(7) * 86400 * 1000000000;
-    return tally_holds(identity, at_ns) ||
-           (at_ns < identity->first_ns && at_ns >= identity->first_ns - LIFETIME_NS);
+    if (tally_holds(identity, at_ns))
+        return true;
+    return tally_total(identities, at_ns) == 0 && at_ns < identity->first_ns &&
+           at_ns >= identity->first_ns - LIFETIME_NS;
 }
 
 /* Whether a record fits a ticket that clients brought back, the way this server's records do. */
 static bool fits_identities(const struct profile *p, uint32_t len, uint32_t overhead, int64_t at_ns)
 {
     for (unsigned i = 0; i < p->identities.used; i++) {
-        uint32_t rest = ticket_rest(len, overhead, p->identities.entry[i].number);
-        if (rest != 0 && was_issued(&p->identities.entry[i], at_ns) &&
+        const struct tally_entry *identity = &p->identities.entry[i];
+        uint32_t rest = ticket_rest(len, overhead, identity->number);
+        if (rest != 0 && was_issued(&p->identities, identity, at_ns) &&
             (p->rests.used == 0 || tally_find(&p->rests, rest, at_ns) != NULL))
             return true;
     }
@@ -438,7 +443,7 @@ static uint64_t identities_offered(const struct profile *p, int64_t at_ns)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < p->identities.used; i++)
-        if (was_issued(&p->identities.entry[i], at_ns))
+        if (was_issued(&p->identities, &p->identities.entry[i], at_ns))
             sum += p->identities.entry[i].count;
     return sum;
 }

@@ -103,12 +103,17 @@ static void note(struct changes *c, int column_no, const char *column, const cha
     c->list[c->count++] = made;
 }
 
-/* Small numbers are as good as words; others are only said to be there. */
-static const char *number_word(const struct row_integer *value, char digit[2])
+/* Small numbers are as good as words; of others it is only said that they are there. */
+static bool is_word_like(const struct row_integer *value)
+{
+    return !value->has || (value->value >= 0 && value->value <= 9);
+}
+
+static const char *number_word(const struct row_integer *value, bool as_word, char digit[2])
 {
     if (!value->has)
         return "NULL";
-    if (value->value < 0 || value->value > 9)
+    if (!as_word)
         return "a value";
     digit[0] = (char)('0' + value->value);
     digit[1] = '\0';
@@ -121,7 +126,9 @@ static bool note_integer(struct changes *c, int column_no, const char *column,
     char digits[2][2];
     if (before->has == after->has && (before->value == after->value || !before->has))
         return false;
-    const char *from = number_word(before, digits[0]), *to = number_word(after, digits[1]);
+    bool as_words = is_word_like(before) && is_word_like(after);
+    const char *from = number_word(before, as_words, digits[0]);
+    const char *to = number_word(after, as_words, digits[1]);
     note(c, column_no, column, from, strcmp(from, to) == 0 ? "another value" : to);
     return true;
 }

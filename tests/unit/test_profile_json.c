@@ -131,7 +131,13 @@ Test(profile_json, servers_that_were_left_out_stay_out)
 Test(profile_json, what_nobody_wrote_does_no_harm)
 {
     static const char *const TEXTS[] = {
-        "", "x", "[]", "null", "{\"flights\":", "{}", "{\"flights\":7,\"rests\":8}",
+        "",
+        "x",
+        "[]",
+        "null",
+        "{\"flights\":",
+        "{}",
+        "{\"flights\":7,\"rests\":8}",
         "{\"identities\":[[1],[2,3],[],\"x\",[4,-5,0,0],[5,1,9,8]]}",
         "{\"rests\":[[-1,99999999999,-9223372036854775808,9223372036854775807]],\"level\":9999}",
         "{\"unasked\":[[1,1,0,0],[2,1,0,0],[3,1,0,0],[4,1,0,0],[5,1,0,0],[6,1,0,0],[7,1,0,0],"

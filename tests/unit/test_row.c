@@ -172,8 +172,7 @@ Test(row, every_tunnel_has_its_word_and_all_together_fit)
     assert_text(row.tunnel, "vlan,gtp_u");
     f.tunnel = UINT16_MAX;
     fill(&f, &context, &space, &row);
-    assert_text(row.tunnel,
-                "vlan,mpls,pppoe,gre,erspan,ip_in_ip,vxlan,geneve,gtp_u,teredo,l2tp");
+    assert_text(row.tunnel, "vlan,mpls,pppoe,gre,erspan,ip_in_ip,vxlan,geneve,gtp_u,teredo,l2tp");
 }
 
 Test(row, numbers_without_a_name_are_written_as_numbers)
@@ -199,8 +198,8 @@ static void keep_within_limits(struct facts *f, unsigned seed)
     f->server = endpoint_of("2001:db8::1", 443);
     f->ip_version = seed % 2 == 0 ? 4 : 6;
     f->start_ns += seed;
-    uint8_t *flags[] = { &f->syn_seen, &f->continues, &f->clock_step, &f->fast_open,
-                         &f->hello_retry, &f->ech, &f->client_hello_complete };
+    uint8_t *flags[] = { &f->syn_seen,    &f->continues, &f->clock_step,           &f->fast_open,
+                         &f->hello_retry, &f->ech,       &f->client_hello_complete };
     for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++)
         *flags[i] &= 1;
     f->client_basis = (uint8_t)(seed % (CLIENT_BY_ORDER + 1));
@@ -223,8 +222,8 @@ Test(row, the_database_takes_the_row_of_any_facts)
         random_facts(seed, &f, records);
         keep_within_limits(&f, seed);
         fill(&f, &context, &space, &row);
-        cr_assert_eq(store_flow(store, &row, (struct bytes){ 0 }, &added), STATUS_OK,
-                     "seed %u: %s", seed, store_error(store));
+        cr_assert_eq(store_flow(store, &row, (struct bytes){ 0 }, &added), STATUS_OK, "seed %u: %s",
+                     seed, store_error(store));
     }
     store_close(store);
 }

@@ -254,33 +254,54 @@ static void mark_roles(const struct trial *t, struct verdict *v)
 
 enum search_end { SEARCH_FOUND, SEARCH_NONE, SEARCH_DOUBT };
 
-/* Whether HTTP/2 is spoken, by ALPN or by what the client sent. */
-static bool is_http2(const struct trial *t)
+static bool any_content(const struct facts *f, unsigned bits)
 {
-    if (t->f->alpn != NULL)
-        return strcmp(t->f->alpn, "h2") == 0;
-    for (int place = 0; place < t->client.count; place++)
-        if (content_has(content_at(&t->client, place), CONTENT_APPLICATION, CONTENT_HTTP2))
+    for (unsigned i = 0; i < f->record_count; i++)
+        if (content_kind(f->records[i].content) == CONTENT_APPLICATION &&
+            (f->records[i].content & bits) != 0)
             return true;
     return false;
 }
 
-/* Whether a record is, or begins, a message of the application: in HTTP/2, HEADERS. */
-static bool is_message(uint16_t content, bool http2)
+/* Whether ALPN was opened, or clear, so that none seen is none chosen. RFC 7301 3.1 */
+static bool is_alpn_known(const struct trial *t)
 {
+    const struct facts *f = t->f;
+    bool not_offered = f->client_hello_complete && !f->ech && !trial_offers_http2(f);
+    if (f->alpn != NULL || not_offered)
+        return true;
+    return t->is_tls13 ? find_message(&t->server, 0, CONTENT_ENCRYPTED_EXTENSIONS) != NOWHERE
+                       : f->server_hello_complete;
+}
+
+/* Whether HTTP/2 is spoken: by ALPN, else by what was said. */
+static enum tri speaks_http2(const struct trial *t)
+{
+    if (is_alpn_known(t))
+        return t->f->alpn != NULL && strcmp(t->f->alpn, "h2") == 0 ? TRI_YES : TRI_NO;
+    if (any_content(t->f, CONTENT_HTTP2))
+        return TRI_YES;
+    return any_content(t->f, CONTENT_HTTP1_REQUEST | CONTENT_HTTP1_STATUS) ? TRI_NO : TRI_UNKNOWN;
+}
+
+/* Whether a record is, or begins, a message of the application: in HTTP/2, HEADERS. */
+static bool is_message(uint16_t content, enum tri http2)
+{
+    if (http2 == TRI_NO)
+        return is_application(content);
     return is_application(content) &&
-           (!http2 || content_has(content, CONTENT_APPLICATION, CONTENT_HTTP2 | CONTENT_HEADERS));
+           content_has(content, CONTENT_APPLICATION, CONTENT_HTTP2 | CONTENT_HEADERS);
 }
 
 /* Whether a place may hold a message although it does not say so. */
-static bool is_doubtful(const struct series *s, int place, bool http2)
+static bool is_doubtful(const struct series *s, int place, enum tri http2)
 {
     const struct record *r = series_at(s, place);
     if (record_is_gap(r) || r->flags & (RECORD_UNSURE | RECORD_MERGED))
         return true;
     if (r->type != RECORD_APPLICATION_DATA)
         return false;
-    bool is_unclear = is_application(r->content) && http2 &&
+    bool is_unclear = is_application(r->content) && http2 != TRI_NO &&
                       (r->content & (CONTENT_HTTP2 | CONTENT_UNCLEAR)) != CONTENT_HTTP2;
     return r->content == CONTENT_UNKNOWN || is_unclear;
 }
@@ -292,7 +313,7 @@ static bool is_behind_loss(const struct series *s, int place)
 
 static enum search_end search_request(const struct trial *t, int from, int *ret_place)
 {
-    bool http2 = is_http2(t);
+    enum tri http2 = speaks_http2(t);
     for (int place = from; place < t->client.count; place++) {
         *ret_place = place;
         if (is_behind_loss(&t->client, place))
@@ -360,7 +381,7 @@ static int first_response_place(const struct trial *t)
 
 static enum search_end search_response(const struct trial *t, int from, int *ret_place)
 {
-    bool http2 = is_http2(t);
+    enum tri http2 = speaks_http2(t);
     for (int place = from; place < t->server.count; place++) {
         *ret_place = place;
         if (is_behind_loss(&t->server, place))
@@ -403,7 +424,7 @@ static bool is_disproved(const struct trial *t, const struct verdict *v)
     if (v->response < 0)
         return false;
     uint16_t content = t->f->records[v->response].content;
-    return content != CONTENT_UNKNOWN && !is_message(content, is_http2(t));
+    return content != CONTENT_UNKNOWN && !is_message(content, speaks_http2(t));
 }
 
 /* The first message behind a doubtful place, which may hold the response itself. */
@@ -412,7 +433,7 @@ static void set_response_behind_doubt(const struct trial *t, struct verdict *v, 
     set_no_response(v, "not_decrypted");
     v->response_low = v->response_high = trial_index(&t->server, doubt);
     for (int place = doubt; place < t->server.count; place++) {
-        if (!is_message(content_at(&t->server, place), is_http2(t)))
+        if (!is_message(content_at(&t->server, place), speaks_http2(t)))
             continue;
         v->response = v->response_high = trial_index(&t->server, place);
         v->response_basis = BASIS_WEAK;

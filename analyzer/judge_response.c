@@ -33,7 +33,7 @@ static const int64_t BURST_NS = 5 * 1000000;
 
 /* ---- HTTP/2 or not ---- */
 
-static bool offers_http2(const struct facts *f)
+bool trial_offers_http2(const struct facts *f)
 {
     const char *list = f->alpn_offered;
     while (list != NULL && *list != '\0') {
@@ -93,7 +93,7 @@ static enum tri speaks_http2(const struct trial *t, const struct verdict *v, int
     if (f->alpn != NULL)
         return strcmp(f->alpn, "h2") == 0 ? TRI_YES : TRI_NO;
     bool is_visible = !t->is_tls13 && f->server_hello_complete;
-    if (is_visible || t->overhead == 0 || (!offers_http2(f) && f->client_hello_complete))
+    if (is_visible || t->overhead == 0 || (!trial_offers_http2(f) && f->client_hello_complete))
         return TRI_NO;
     int signs = http2_by_extensions(t, v->early_data == EARLY_ACCEPTED) + http2_by_client(t, first);
     if (signs >= 2)

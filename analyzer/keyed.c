@@ -161,6 +161,15 @@ static void start_12(struct keyed *k, struct bytes server_random, bool encrypt_t
     }
 }
 
+/* These exist in TLS 1.3 alone. */
+static bool has_traffic_secrets(const struct secret_set *set)
+{
+    for (unsigned kind = SECRET_CLIENT_EARLY; kind < SECRET_KINDS; kind++)
+        if (set->of[kind].len > 0)
+            return true;
+    return false;
+}
+
 void keyed_server_hello(struct keyed *k, const struct server_hello *hello)
 {
     if (k->server_hello_seen)
@@ -170,8 +179,7 @@ void keyed_server_hello(struct keyed *k, const struct server_hello *hello)
     k->server_hello_seen = true;
     k->suite = hello->cipher_suite;
     /* One cut before its supported_versions reads as TLS 1.2; the secrets know better. */
-    k->is_13 = version_is_13(hello->version) ||
-               (!hello->complete && k->set.of[SECRET_CLIENT_HANDSHAKE].len > 0);
+    k->is_13 = version_is_13(hello->version) || (!hello->complete && has_traffic_secrets(&k->set));
     if (k->is_13)
         return;
     if (hello->version == TLS_1_2)
@@ -492,8 +500,8 @@ enum status keyed_finish(struct keyed *k, struct facts *f)
         k->has_secrets = secrets_find(k->secrets, random_of(k), &k->set);
     if (!k->has_secrets)
         return STATUS_OK;
-    if (!k->server_hello_seen) /* traffic secrets exist in TLS 1.3 alone */
-        k->is_13 = k->set.of[SECRET_CLIENT_HANDSHAKE].len > 0;
+    if (!k->server_hello_seen)
+        k->is_13 = has_traffic_secrets(&k->set);
     enum status status = drain_all(k, f);
     if (k->opened > 0)
         f->keys = k->failed > 0 ? KEYS_PARTIAL : KEYS_USED;

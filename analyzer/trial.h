@@ -38,6 +38,9 @@ void judge_tls13(struct trial *t, struct verdict *v);
 /* judge_response.c: HTTP/2 or not, the request, the first response and its bounds. */
 void judge_exchange(struct trial *t, struct verdict *v);
 
+/* Whether the ClientHello offers HTTP/2 by ALPN. */
+bool trial_offers_http2(const struct facts *f);
+
 /* Whether a record of the server cannot answer the request, which there is. */
 bool trial_is_before_request(const struct trial *t, const struct record *r);
 

@@ -34,7 +34,7 @@ static void end_talk(struct talk *t)
 
 static uint32_t seq_of(enum side side, uint32_t offset)
 {
-    return (side == CLIENT ? CLIENT_ISN : SERVER_ISN) + 1 + offset;
+    return (side == CLIENT ? (uint32_t)CLIENT_ISN : (uint32_t)SERVER_ISN) + 1 + offset;
 }
 
 static struct segment segment_of(struct talk *t, enum side side, uint32_t offset, uint32_t len,

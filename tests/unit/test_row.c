@@ -227,3 +227,47 @@ Test(row, the_database_takes_the_row_of_any_facts)
     }
     store_close(store);
 }
+
+/* ---- what is judged again ---- */
+
+static void clear_judged(struct flow_row *row)
+{
+#define CLEAR(name) memset(&row->name, 0, sizeof row->name);
+    FLOW_JUDGED(CLEAR, CLEAR, CLEAR)
+#undef CLEAR
+}
+
+static void assert_same_judged(const struct flow_row *a, const struct flow_row *b)
+{
+#define SAME_NUMBER(name)                                                                          \
+    cr_expect(a->name.has == b->name.has && !(a->name.value < b->name.value) &&                    \
+                  !(a->name.value > b->name.value),                                                \
+              #name);
+#define SAME_TEXT(name) cr_expect_eq(a->name.at, b->name.at, #name);
+    FLOW_JUDGED(SAME_NUMBER, SAME_NUMBER, SAME_TEXT)
+#undef SAME_NUMBER
+#undef SAME_TEXT
+}
+
+Test(row, judging_again_fills_the_judged_columns_and_no_other)
+{
+    for (unsigned seed = 0; seed < 1000; seed++) {
+        struct row_space space;
+        struct flow_row whole, judged, nothing;
+        struct record records[RECORDS_MAX];
+        struct facts f;
+        struct row_context context = context_of(&NO_LABELS);
+        random_facts(seed, &f, records);
+        keep_within_limits(&f, seed);
+        struct verdict v = judge(&f, NULL);
+        struct path p = path_of(&f, DURATION_NONE);
+        struct timing t = timing_of(&f, &v, &p);
+        row_fill(&f, &v, &p, &t, &context, &space, &whole);
+        memset(&judged, 0, sizeof judged);
+        memset(&nothing, 0, sizeof nothing);
+        row_fill_judged(&f, &v, &p, &t, &judged);
+        assert_same_judged(&whole, &judged);
+        clear_judged(&judged);
+        cr_assert_eq(memcmp(&judged, &nothing, sizeof nothing), 0);
+    }
+}

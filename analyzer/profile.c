@@ -198,24 +198,22 @@ static enum status find_or_add(struct profiles *p, const struct endpoint *server
 
 /* ---- learning ---- */
 
-/* Stream offset of the client behind what the server may answer first; 0 when it never asked. */
-static int64_t first_question_end(const struct tls13 *h)
+/*
+ * Whether the server sent a record before it had a byte of any request, captured or not: it
+ * acknowledges nothing behind the client's Finished, and early data cannot have asked before.
+ */
+static bool is_unasked(const struct facts *f, const struct tls13 *h, const struct record *r)
 {
-    if (h->early_first != NOWHERE)
-        return record_certain_end(series_at(&h->client, h->early_first));
-    return h->client_data == NOWHERE ? 0 : record_end(series_at(&h->client, h->client_data));
-}
-
-static bool is_unasked(const struct record *r, int64_t question_end)
-{
-    return question_end == 0 || record_sent(r, question_end) == SENT_BEFORE;
+    int64_t finished_end = record_end(series_at(&h->client, h->client_finished));
+    return !f->early_data_offered && f->client_hello_complete && h->finished_by_length &&
+           record_sent(r, finished_end + 1) == SENT_BEFORE;
 }
 
 static void learn_record(struct profile *profile, const struct facts *f, const struct tls13 *h,
                          const struct record *r)
 {
     uint32_t overhead = h->len.overhead;
-    if (is_unasked(r, first_question_end(h))) {
+    if (is_unasked(f, h, r)) {
         if (ticket_is_possible(r->len, overhead) && !http2_is_settings(r->len, overhead))
             tally_add(&profile->unasked, r->len, f->start_ns);
         return;
@@ -404,9 +402,9 @@ const struct profile *profiles_at(const struct profiles *p, size_t index)
 }
 
 /*
- * Whether tickets of that length were issued at a time. Clients bring them back for up to a week (RFC
- * 8446 4.6.1, RFC 9846 4.7.1), so those that were offered later count, but only where none were
- * offered around that time: otherwise a deploy between the two may have changed their length.
+ * Whether tickets of that length were issued at a time. Clients bring them back for up to a week
+ * (RFC 8446 4.6.1, RFC 9846 4.7.1), so those that were offered later count, but only where none
+ * were offered around that time: otherwise a deploy between the two may have changed their length.
  */
 static bool was_issued(const struct tally *identities, const struct tally_entry *identity,
                        int64_t at_ns)

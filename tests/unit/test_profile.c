@@ -69,6 +69,22 @@ Test(profile, what_was_sent_before_anybody_asked_is_no_response)
     profiles_close(p);
 }
 
+Test(profile, an_answer_to_a_request_that_was_not_captured_is_not_unasked)
+{
+    struct profiles *p = opened();
+    struct script s;
+    read_flow(&s, "C hello S hello ccs 589f C ccs 53f C 80 S 206 300 C 19 fin", 0);
+    struct record *request = &s.records[6];
+    cr_assert_eq(request->len, 80);
+    memmove(request, request + 1, (size_t)(s.facts.record_count - 7) * sizeof *request);
+    s.facts.record_count--;
+    cr_assert_eq(profiles_learn(p, &s.facts), STATUS_OK);
+    profiles_settle(p);
+    const struct profile *profile = profiles_find(p, &s.facts);
+    cr_expect_eq(profile->unasked.used, 0);
+    profiles_close(p);
+}
+
 Test(profile, a_server_known_to_send_other_tickets_sent_none_here)
 {
     struct profiles *p = opened();

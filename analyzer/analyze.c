@@ -29,6 +29,9 @@ enum { CONNECTION_COST = 3072 };
 /* A late SYN finds its first one's time for so long (RFC 9293 3.8.1: back-off doubles). */
 #define PAST_HALF_OPEN_NS (130 * NS_PER_SECOND)
 
+/* A pause longer than any idle limit. */
+#define FAR_AHEAD_NS (3600 * NS_PER_SECOND)
+
 struct analysis {
     struct analysis_options options;
     struct fragments *fragments;
@@ -38,9 +41,10 @@ struct analysis {
     struct connection_pool pool;
     struct buffer packed;       /* of the flow being finished or parked */
     struct secrets *secrets;    /* out of the captures; NULL before the first */
-    size_t connections, parked_bytes, keyed_bytes;
+    size_t connections, parked_bytes, held_bytes;
     uint64_t finished;
-    int64_t now_ns;             /* largest time of a frame */
+    int64_t now_ns;             /* largest time of a frame, but for one far ahead of all others */
+    bool was_far_ahead;         /* the last frame was */
     uint32_t file;
 };
 
@@ -61,16 +65,21 @@ enum status analysis_open(const struct analysis_options *options, struct analysi
     return STATUS_OK;
 }
 
-static void free_flow(struct analysis *a, struct flow *flow)
+static void free_connection(struct analysis *a, struct flow *flow)
 {
     struct connection *c = flow->connection;
-    if (c != NULL) {
-        if (a->options.labeler != NULL)
-            label_finish(a->options.labeler, &c->label);
-        a->keyed_bytes -= c->keyed_memory;
-        connection_close(&a->pool, c);
-        a->connections--;
-    }
+    if (a->options.labeler != NULL)
+        label_finish(a->options.labeler, &c->label);
+    a->held_bytes -= c->held_memory;
+    connection_close(&a->pool, c);
+    a->connections--;
+    flow->connection = NULL;
+}
+
+static void free_flow(struct analysis *a, struct flow *flow)
+{
+    if (flow->connection != NULL)
+        free_connection(a, flow);
     if (flow->parked != NULL)
         a->parked_bytes -= sizeof *flow->parked + flow->parked->len;
     free(flow->parked);
@@ -352,9 +361,7 @@ static void park(struct analysis *a, struct flow *flow)
     memcpy(parked->bytes, a->packed.at, a->packed.len);
     a->parked_bytes += sizeof *parked + parked->len;
     flow->parked = parked;
-    connection_close(&a->pool, flow->connection);
-    flow->connection = NULL;
-    a->connections--;
+    free_connection(a, flow);
 }
 
 static enum status unpark(struct analysis *a, struct flow *flow)
@@ -412,14 +419,14 @@ enum status analysis_end(struct analysis *a)
 static size_t memory_used(const struct analysis *a)
 {
     return flow_count(a->flows) * sizeof(struct flow) + a->connections * CONNECTION_COST +
-           a->parked_bytes + a->keyed_bytes;
+           a->parked_bytes + a->held_bytes;
 }
 
-static void count_keyed_memory(struct analysis *a, struct connection *c)
+static void count_held_memory(struct analysis *a, struct connection *c)
 {
-    size_t now = tls_keyed_memory(&c->tls);
-    a->keyed_bytes += now - c->keyed_memory;
-    c->keyed_memory = now;
+    size_t now = connection_held_memory(c);
+    a->held_bytes += now - c->held_memory;
+    c->held_memory = now;
 }
 
 /* Time passes: silent flows are over or parked, and flows beyond the memory cap must go. */
@@ -664,9 +671,8 @@ static enum status follow_connection(struct analysis *a, struct flow *flow, enum
     if (!is_syn)
         connection_acknowledge(c, side, s);
     if (status == STATUS_OK)
-        status = give_up_lost_holes(c, a->now_ns);
-    if (all_secrets(a) != NULL)
-        count_keyed_memory(a, c);
+        status = give_up_lost_holes(c, s->at_ns);
+    count_held_memory(a, c);
     if (status == STATUS_OK && s->payload_len > 0)
         status = follow_label(a, flow, side, s);
     return status;
@@ -734,6 +740,16 @@ static enum drop follow_fragment(struct analysis *a, const struct frame *frame,
     return reason;
 }
 
+/* One frame far ahead of all others has a broken timestamp, which must not end every flow; two in a
+ * row follow a pause. */
+static void pass_time(struct analysis *a, int64_t at_ns)
+{
+    bool is_far_ahead = a->now_ns != 0 && at_ns - a->now_ns > FAR_AHEAD_NS;
+    if (at_ns > a->now_ns && (!is_far_ahead || a->was_far_ahead))
+        a->now_ns = at_ns;
+    a->was_far_ahead = is_far_ahead;
+}
+
 enum status analysis_frame(struct analysis *a, const struct frame *frame)
 {
     struct segment s;
@@ -742,8 +758,7 @@ enum status analysis_frame(struct analysis *a, const struct frame *frame)
         reason = follow_fragment(a, frame, &s);
     if (reason != DROP_NONE)
         return drop(a, reason);
-    if (s.at_ns > a->now_ns)
-        a->now_ns = s.at_ns;
+    pass_time(a, s.at_ns);
     struct flow *flow;
     enum status status = look_at_silent_flows(a);
     if (status == STATUS_OK)

@@ -112,6 +112,14 @@ struct connection *connection_unpack(struct connection_pool *pool, struct bytes 
     return NULL;
 }
 
+size_t connection_held_memory(const struct connection *c)
+{
+    size_t held = tls_held_memory(&c->tls);
+    for (enum side side = CLIENT; side <= SERVER; side++)
+        held += c->stream[side].pending_bytes;
+    return held;
+}
+
 void connection_set_bases(struct connection *c, const struct opening *o)
 {
     for (enum side side = CLIENT; side <= SERVER; side++)

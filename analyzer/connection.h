@@ -33,7 +33,7 @@ struct connection {
     int64_t acked_ns[2];
     int64_t rtt_end, rtt_at_ns;      /* server data whose ACK is awaited; rtt_at_ns 0 = none */
     int64_t plain_response_offset;
-    size_t keyed_memory; /* of tls, as last counted by analyze.c */
+    size_t held_memory; /* connection_held_memory() as last counted by analyze.c */
 };
 
 /*
@@ -58,6 +58,10 @@ void connection_close(struct connection_pool *pool, struct connection *c); /* NU
  */
 bool connection_pack(const struct connection *c, struct buffer *out);
 struct connection *connection_unpack(struct connection_pool *pool, struct bytes packed);
+
+/* Bytes that hang from a connection because of what was sent on it, from nothing to some hundred
+ * kilobytes: segments behind a hole, messages, plaintext, secrets at work. */
+size_t connection_held_memory(const struct connection *c);
 
 /* Takes the initial sequence numbers of a SYN or SYN/ACK that came late. */
 void connection_set_bases(struct connection *c, const struct opening *o);

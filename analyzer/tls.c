@@ -897,9 +897,14 @@ void tls_end(struct tls *t, struct facts *f)
         return; /* and what waits stays sealed */
 }
 
-size_t tls_keyed_memory(const struct tls *t)
+size_t tls_held_memory(const struct tls *t)
 {
-    return t->keyed == NULL ? 0 : keyed_memory(t->keyed);
+    size_t held = t->keyed == NULL ? 0 : keyed_memory(t->keyed);
+    if (t->plaintext != NULL)
+        held += sizeof *t->plaintext;
+    for (enum side side = CLIENT; side <= SERVER; side++)
+        held += t->side[side].messages.kept_capacity;
+    return held;
 }
 
 void tls_done(struct tls *t)

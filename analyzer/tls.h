@@ -84,8 +84,8 @@ bool tls_unpack(struct reader *r, struct tls *ret_tls);
 /* Notes what the end of the flow left unfinished. */
 void tls_end(struct tls *t, struct facts *f);
 
-/* Bytes that decryption holds; 0 without it. */
-size_t tls_keyed_memory(const struct tls *t);
+/* Bytes kept of messages, plaintext and what decryption holds. */
+size_t tls_held_memory(const struct tls *t);
 
 void tls_done(struct tls *t);
 

@@ -304,6 +304,55 @@ Test(analyze, memory_is_kept_by_closing_the_flows_nearest_to_their_end)
     end_run(&r);
 }
 
+Test(analyze, segments_that_wait_behind_a_hole_count_as_memory)
+{
+    static const uint8_t BYTES[1000] = { 1 };
+    struct run_of_packets r = begin_run(256 * 1024);
+    for (uint16_t i = 0; i < 400; i++) {
+        struct packet p = { .at_ns = START_NS + i * MS, .from = CLIENT, .flags = ACK, .seq = 100,
+                            .ack = 1, .client_port = (uint16_t)(50000 + i / 100) };
+        send_bytes(&r, &p, (struct bytes){ BYTES, 1 });
+        p.seq = 5000 + i % 100 * 2000;
+        send_bytes(&r, &p, (struct bytes){ BYTES, sizeof BYTES });
+    }
+    cr_expect_gt(analysis_flows(r.analysis), 4, "four connections hold more than there is");
+    cr_assert_eq(analysis_end(r.analysis), STATUS_OK);
+    end_run(&r);
+}
+
+Test(analyze, one_broken_timestamp_ends_no_other_flow)
+{
+    struct run_of_packets r = begin_run(1 << 20);
+    send_handshake(&r, START_NS, 100);
+    struct packet broken = { .at_ns = START_NS * 2, .from = CLIENT, .flags = SYN, .seq = 7,
+                             .client_port = 50001 };
+    send_bytes(&r, &broken, (struct bytes){ 0 });
+    send_text(&r, START_NS + 3 * MS, CLIENT, 101, 5001, "GET / ");
+    send_text(&r, START_NS + 4 * MS, SERVER, 5001, 107, "HTTP/1.1 200");
+    finish_run(&r);
+    cr_assert_eq(r.count, 2);
+    const struct facts *f = &r.facts[r.facts[0].client.port == 50000 ? 0 : 1];
+    cr_expect_eq(f->packets[SERVER], 2);
+    cr_expect_eq(f->ended, ENDED_CAPTURE_END);
+    end_run(&r);
+}
+
+Test(analyze, a_long_pause_ends_flows)
+{
+    struct run_of_packets r = begin_run(1 << 20);
+    send_handshake(&r, START_NS, 100);
+    for (int64_t i = 0; i < 2; i++) {
+        struct packet later = { .at_ns = START_NS + 7200 * NS_PER_SECOND + i, .from = CLIENT,
+                                .flags = SYN, .seq = 7, .client_port = (uint16_t)(50001 + i) };
+        send_bytes(&r, &later, (struct bytes){ 0 });
+    }
+    finish_run(&r);
+    cr_assert_eq(r.count, 3);
+    cr_expect_eq(r.facts[0].client.port, 50000);
+    cr_expect_eq(r.facts[0].ended, ENDED_IDLE);
+    end_run(&r);
+}
+
 /* A ServerHello and more, so that there is something to park. */
 static const uint8_t CLIENT_HELLO[] = {
     22, 3, 1, 0, 47, 1, 0, 0, 43, 3, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17,

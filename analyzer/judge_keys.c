@@ -430,12 +430,16 @@ static bool is_disproved(const struct trial *t, const struct verdict *v)
 /* The first message behind a doubtful place, which may hold the response itself. */
 static void set_response_behind_doubt(const struct trial *t, struct verdict *v, int doubt)
 {
-    set_no_response(v, "not_decrypted");
+    set_no_response(v, doubt == NOWHERE ? "records_full" : "not_decrypted");
+    if (doubt == NOWHERE)
+        return;
     v->response_low = v->response_high = trial_index(&t->server, doubt);
     for (int place = doubt; place < t->server.count; place++) {
         if (!is_message(content_at(&t->server, place), speaks_http2(t)))
             continue;
         v->response = v->response_high = trial_index(&t->server, place);
+        if (series_at(&t->server, doubt)->at_ns > series_at(&t->server, place)->at_ns)
+            v->response_low = v->response; /* what was lost came again later */
         v->response_basis = BASIS_WEAK;
         v->response_reason = "behind_undecrypted";
         trial_answered_early(t, v);

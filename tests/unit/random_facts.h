@@ -62,6 +62,7 @@ static inline struct record draw_record(struct entropy *e, int64_t start_ns)
         .type = TYPES[draw(e, sizeof TYPES)],
         .flags = (uint8_t)draw(e, 64),
         .first_message = (uint8_t)draw(e, 256),
+        .content = draw_bool(e) ? 0 : (uint16_t)(draw(e, 5) | draw(e, 8192) << 3),
     };
 }
 

@@ -607,8 +607,21 @@ static struct row_integer row_integer_of(int64_t value, bool has)
     return (struct row_integer){ has, has ? value : 0 };
 }
 
+/* "EN10MB,RAW": of the frames, or of the file where it holds none. */
+static const char *link_types_text(const struct capture_info *info, char *buffer, size_t size)
+{
+    size_t len = 0;
+    if (info->link_type_count == 0)
+        return capture_link_type_name(info->link_type);
+    for (unsigned k = 0; k < info->link_type_count && len < size; k++)
+        len += (size_t)snprintf(buffer + len, size - len, "%s%s", k == 0 ? "" : ",",
+                                capture_link_type_name(info->link_types[k]));
+    return buffer;
+}
+
 static enum status write_capture(struct ingest *i, struct run_file *f, const char *now)
 {
+    char link_types[256];
     const struct capture_point *point = i->points[f->point].input;
     bool has_packets = f->info.first_at_ns != 0;
     struct capture_row row = {
@@ -618,10 +631,11 @@ static enum status write_capture(struct ingest *i, struct run_file *f, const cha
         .file_size = row_integer_of((int64_t)f->input->size, true),
         .file_mtime_ns = row_integer_of(f->mtime_ns, f->mtime_ns != 0),
         .format = row_text_of(f->info.format),
-        .link_types = row_text_of(capture_link_type_name(f->info.link_type)),
+        .link_types = row_text_of(link_types_text(&f->info, link_types, sizeof link_types)),
         .snaplen = row_integer_of(f->info.snaplen, f->info.snaplen != 0),
         .packets = row_integer_of((int64_t)f->info.packets, true),
         .bytes = row_integer_of((int64_t)f->info.bytes, true),
+        .kernel_drops = row_integer_of(f->info.kernel_drops, f->info.kernel_drops >= 0),
         .first_packet_epoch_ns = row_integer_of(f->info.first_at_ns, has_packets),
         .last_packet_epoch_ns = row_integer_of(f->info.last_at_ns, has_packets),
         .site = row_text_of(point->labels.site),

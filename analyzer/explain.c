@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain.h"
 
+#include "content.h"
 #include "hello.h"
 
 enum { RECORD_LEN_MAX = 1 << 24 }; /* no record is longer; a bound for hostile databases */
@@ -241,7 +242,9 @@ static void explain_finished(const struct judged *j, int index, struct text *why
     if (record->side == CLIENT && record->at_ns == j->verdict->handshake_done_ns)
         text_add(why, "handshake done; ");
     unsigned hash_len = cipher_suite_hash_len(j->facts->cipher_suite);
-    if (hash_len)
+    if (record->content != CONTENT_UNKNOWN)
+        text_add(why, "decrypted");
+    else if (hash_len)
         text_addf(why, "by length, SHA-%u", 8 * hash_len);
     else
         text_add(why, "by place");
@@ -346,6 +349,11 @@ static void explain_response(const struct judged *j, int index, struct text *why
     struct row_integer low = row->response_low_at_ns, high = row->response_high_at_ns;
     int64_t end = request_end(j);
     size_t from = why->len;
+    if (row_is(row->response_basis, "keylog")) {
+        text_add(why, "decrypted: ");
+        row_add_reason(why, row->response_reason, j->utf8);
+        return;
+    }
     if (end >= 0 && record_of(j, index)->ack >= end)
         text_add(why, "acknowledges the whole request");
     else
@@ -424,10 +432,34 @@ static void explain_flags(const struct record *record, size_t from, struct text 
     }
 }
 
+/* What was read in the record itself; false when that says nothing, or less than its role. */
+static bool explain_content(const struct judged *j, int index, struct text *why)
+{
+    uint16_t content = record_of(j, index)->content;
+    enum role role = judged_role(j, index);
+    if (content == CONTENT_UNKNOWN || role == ROLE_REQUEST || role == ROLE_RESPONSE ||
+        role == ROLE_EARLY_DATA || role == ROLE_FINISHED)
+        return false;
+    text_add(why, "decrypted");
+    if (content_kind(content) == CONTENT_ALERT) {
+        const char *name = alert_name((uint8_t)(content >> CONTENT_DESCRIPTION_SHIFT));
+        text_addf(why, ": %s", name == NULL ? "alert" : name);
+    } else if (content_has(content, CONTENT_HANDSHAKE, CONTENT_ENCRYPTED_EXTENSIONS) &&
+               j->facts->early_data_offered) {
+        bool accepted = (content & CONTENT_EARLY_DATA_ACCEPTED) != 0;
+        text_add(why, accepted ? ": early data accepted" : ": early data refused");
+    }
+    return true;
+}
+
 void explain_record(const struct judged *j, int index, struct text *why)
 {
     enum role role = judged_role(j, index);
     size_t from = why->len;
+    if (explain_content(j, index, why)) {
+        explain_flags(record_of(j, index), from, why);
+        return;
+    }
     if (ROLES[role].explain)
         ROLES[role].explain(j, index, why);
     else

@@ -42,6 +42,11 @@ def read_rows(program, directory):
     return rows
 
 
+def read_truth():
+    with (SAMPLES / "truth.tsv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
 def find_row(rows, truth):
     """The row of that connection: the same addresses and ports, and begun at that time."""
     key = (truth["client_ip"], int(truth["client_port"]), truth["server_ip"],
@@ -82,8 +87,7 @@ def main():
     program = sys.argv[1]
     with tempfile.TemporaryDirectory() as directory:
         rows = read_rows(program, directory)
-    with (SAMPLES / "truth.tsv").open(encoding="utf-8") as file:
-        truths = list(csv.DictReader(file, delimiter="\t"))
+    truths = read_truth()
 
     wrong = 0
     late_ns = []

@@ -68,7 +68,7 @@ enum flow_ending {
 
 /* A closed flow's row waits for late packets for this long only; what comes until CLOSED_IDLE_NS
  * opens no new flow (past.h). */
-#define CLOSED_LINGER_NS (10 * NS_PER_SECOND)
+#define CLOSED_LINGER_NS (4 * NS_PER_SECOND)
 
 struct flow_table;
 

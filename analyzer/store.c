@@ -21,7 +21,7 @@
 
 enum {
     WAIT_FOR_LOCK_MS = 5000,
-    CACHE_KIB = 64 * 1024, /* pages in memory: a load of 100,000 flows never waits for the disk */
+    CACHE_KIB = 16 * 1024, /* pages in memory: a load appends, so more only costs page faults */
     PAGE_SIZE = 16384,     /* larger than the default: rows are 600 bytes and read in ranges */
     ANALYSIS_ROWS = 1000,  /* per index: statistics cost the same at any size */
 };

@@ -126,37 +126,14 @@ static void judge_offer(const struct facts *f, struct verdict *v)
         set_early(v, EARLY_REJECTED, BASIS_PROTOCOL, "hello_retry");
 }
 
-/*
- * Only the client was captured. Its clear ClientKeyExchange shows a full handshake of TLS <= 1.2,
- * its ChangeCipherSpec without one, followed by a handshake record, a resumed one.
- */
-static void judge_client_alone(struct trial *t, struct verdict *v)
-{
-    const struct series *s = &t->client;
-    set_kind(v, KIND_UNKNOWN, BASIS_NONE,
-             t->server.count == 0 && t->f->packets[SERVER] == 0 ? "server_not_captured"
-                                                                : "no_server_hello");
-    if (t->f->messages[side_of_part(t->f, CLIENT)] & 1U << HANDSHAKE_CLIENT_KEY_EXCHANGE) {
-        set_kind(v, KIND_FULL, BASIS_PROTOCOL, "client_key_exchange");
-        return;
-    }
-    int ccs = series_find(s, 0, RECORD_CHANGE_CIPHER_SPEC);
-    if (ccs == -1 || ccs + 1 >= s->count || !t->f->client_hello_seen)
-        return;
-    int hello_end = series_from_offset(s, t->f->client_hello_end);
-    const struct record *behind = series_at(s, ccs + 1);
-    bool is_finished = behind->type == RECORD_HANDSHAKE &&
-                       behind->first_message != HANDSHAKE_CLIENT_HELLO && !t->f->second_hello_seen;
-    if (is_finished && hello_end > 0 && !series_is_broken_between(s, hello_end - 1, ccs + 1))
-        set_kind(v, KIND_RESUMED, BASIS_PROTOCOL, "no_client_key_exchange");
-}
-
 static void judge_hello(struct trial *t, struct verdict *v)
 {
     const struct facts *f = t->f;
     judge_offer(f, v);
     if (!f->server_hello_seen)
         judge_client_alone(t, v);
+    else if (t->is_tls13 && !f->client_hello_seen)
+        judge_server_alone(t, v);
     else if (t->is_tls13)
         judge_tls13(t, v);
     else if (f->version == SSL_2_0)

@@ -86,6 +86,18 @@ static int http2_by_client(const struct trial *t, int first)
     return signs;
 }
 
+static bool offers_only_http2(const struct facts *f)
+{
+    const char *list = f->alpn_offered;
+    while (list != NULL) {
+        if (strncmp(list, "h2", 2) != 0)
+            return false;
+        list = strchr(list, ',');
+        list = list == NULL ? NULL : list + 1;
+    }
+    return f->alpn_offered != NULL;
+}
+
 /* Whether HTTP/2 was chosen; in TLS 1.3 the choice is encrypted, and signs are counted. */
 static enum tri speaks_http2(const struct trial *t, const struct verdict *v, int first)
 {
@@ -95,7 +107,8 @@ static enum tri speaks_http2(const struct trial *t, const struct verdict *v, int
     bool is_visible = !t->is_tls13 && f->server_hello_complete;
     if (is_visible || t->overhead == 0 || (!trial_offers_http2(f) && f->client_hello_complete))
         return TRI_NO;
-    int signs = http2_by_extensions(t, v->early_data == EARLY_ACCEPTED) + http2_by_client(t, first);
+    int signs = http2_by_extensions(t, v->early_data == EARLY_ACCEPTED) +
+                http2_by_client(t, first) + (offers_only_http2(f) ? 2 : 0);
     if (signs >= 2)
         return TRI_YES;
     return signs <= 0 ? TRI_NO : TRI_UNKNOWN;
@@ -661,4 +674,6 @@ void judge_exchange(struct trial *t, struct verdict *v)
         return;
     }
     find_response(t, v);
+    if (t->server.count == 0)
+        v->response_reason = "server_not_captured";
 }

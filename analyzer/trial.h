@@ -3,7 +3,7 @@
 #define TRIAL_H
 /*
  * One flow on trial: what the files of the judge (judge.c, judge_tls12.c, judge_early.c,
- * judge_response.c, judge_keys.c, judge_outcome.c) hand from one to the next. Nobody else includes it.
+ * judge_one_side.c, judge_response.c, judge_keys.c, judge_outcome.c) hand from one to the next. Nobody else includes it.
  */
 #include "judge.h"
 #include "series.h"
@@ -34,6 +34,10 @@ void judge_tls12(struct trial *t, struct verdict *v);
 
 /* judge_early.c: kind and early data of TLS 1.3. */
 void judge_tls13(struct trial *t, struct verdict *v);
+
+/* judge_one_side.c: a ServerHello, a ClientHello that was not captured. */
+void judge_client_alone(struct trial *t, struct verdict *v);
+void judge_server_alone(struct trial *t, struct verdict *v);
 
 /* judge_response.c: HTTP/2 or not, the request, the first response and its bounds. */
 void judge_exchange(struct trial *t, struct verdict *v);

@@ -22,7 +22,7 @@ LEVELS = [
     "facts fragment opening flow stream record message preamble keyed tls connection half_open past stage",
     # what is said of it
     "series tls13 profile profile_json trial judge judge_tls12 judge_early judge_response "
-    "judge_keys judge_outcome timing neighbour region",
+    "judge_one_side judge_keys judge_outcome timing neighbour region",
     # edges to files, libraries and people
     "inflate source capture pcapng inputs path_labels label store query sql_functions statistics "
     "comparison selection latency overview table result regions report flows captures explain "

@@ -609,7 +609,87 @@ Test(judge, without_the_server_a_client_shows_tls12_and_nothing_of_tls13)
     script_read(&s, "C hello S retry C ccs hello2 C 69");
     s.facts.version = 0;
     v = judge(&s.facts, NULL);
-    cr_expect_eq(v.handshake, KIND_UNKNOWN, "a second ClientHello is no Finished");
+    cr_expect_neq(v.handshake, KIND_RESUMED, "a second ClientHello is no Finished");
+}
+
+/* Leaves the records of one side, which still acknowledge what the other sent. */
+static void keep_side(struct script *s, enum side side)
+{
+    uint16_t kept = 0;
+    for (int i = 0; i < s->facts.record_count; i++)
+        if (s->records[i].side == side)
+            s->records[kept++] = s->records[i];
+    s->facts.record_count = kept;
+    struct facts *f = &s->facts;
+    f->packets[other_side(side)] = 0;
+    if (side == CLIENT) {
+        f->server_hello_seen = f->server_hello_complete = f->psk_selected = 0;
+        f->version = f->cipher_suite = 0;
+        f->server_hello_end = 0;
+    } else {
+        f->client_hello_seen = f->client_hello_complete = 0;
+        f->client_hello_end = 0;
+    }
+}
+
+static struct verdict judge_one_side(struct script *s, const char *line, uint16_t identity_len,
+                                     bool offers_early_data, enum side side)
+{
+    script_read(s, line);
+    if (identity_len > 0)
+        script_resume(s, identity_len);
+    s->facts.early_data_offered = offers_early_data;
+    keep_side(s, side);
+    return judge(&s->facts, NULL);
+}
+
+Test(judge, the_client_alone_shows_what_became_of_its_early_data)
+{
+    struct script s;
+    struct verdict v = judge_one_side(&s, ACCEPTED, 208, true, CLIENT);
+    cr_expect_eq(v.handshake, KIND_0RTT);
+    cr_expect_eq(v.early_data, EARLY_ACCEPTED);
+    cr_expect_eq(v.request, 2);
+    cr_expect_eq(v.response, -1);
+    cr_expect_str_eq(v.response_reason, "server_not_captured");
+    v = judge_one_side(&s, KEPT, 208, true, CLIENT);
+    cr_expect_eq(v.handshake, KIND_RESUMED);
+    cr_expect_eq(v.handshake_basis, BASIS_WEAK);
+    cr_expect_eq(v.early_data, EARLY_REJECTED);
+    cr_expect_eq(v.early_data_basis, BASIS_WEAK);
+}
+
+Test(judge, the_client_alone_shows_how_long_the_server_flight_was)
+{
+    struct script s;
+    const char *full = "C hello S hello ccs 23 873 97 69 C ccs 69f C 78";
+    struct verdict v = judge_one_side(&s, full, 0, false, CLIENT);
+    cr_expect_eq(v.handshake, KIND_FULL);
+    cr_expect_eq(v.handshake_basis, BASIS_STRONG, "no ticket, no resumption");
+    v = judge_one_side(&s, full, 208, false, CLIENT);
+    cr_expect_eq(v.handshake, KIND_FULL);
+    cr_expect_eq(v.handshake_basis, BASIS_WEAK);
+    v = judge_one_side(&s, "C hello S hello ccs 23 69 C ccs 69f C 78", 208, false, CLIENT);
+    cr_expect_eq(v.handshake, KIND_RESUMED);
+    cr_expect_eq(v.handshake_basis, BASIS_WEAK);
+    cr_expect_geq(v.client_finished_ns, s.facts.start_ns);
+    cr_expect_eq(v.request_ns, s.records[3].at_ns);
+}
+
+Test(judge, the_server_alone_shows_what_it_acknowledges)
+{
+    struct script s;
+    struct verdict v = judge_one_side(&s, ACCEPTED, 208, true, SERVER);
+    cr_expect_eq(v.handshake, KIND_0RTT);
+    cr_expect_eq(v.handshake_basis, BASIS_WEAK);
+    cr_expect_eq(v.early_data, EARLY_NO_HELLO);
+    v = judge_one_side(&s, "C hello S hello ccs 23 69 C ccs 69f C 78 S 258 S 383", 208, false,
+                       SERVER);
+    cr_expect_eq(v.handshake, KIND_RESUMED);
+    v = judge_one_side(&s, "C hello S hello ccs 23 873 97 69 C ccs 69f C 78 S 258", 0, false,
+                       SERVER);
+    cr_expect_eq(v.handshake, KIND_FULL);
+    cr_expect_eq(v.handshake_basis, BASIS_PROTOCOL);
 }
 
 Test(judge, parts_of_tls_and_tcp_can_be_exchanged)

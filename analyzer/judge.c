@@ -6,9 +6,11 @@
  * became of early data, and which record is the first that answers the client. All application
  * data and, in TLS 1.3, most of the handshake look alike from outside.
  *
- *   facts ----> version ----> TLS <= 1.2: clear messages          \
- *                       `---> TLS 1.3: tls13.h finds the places,   >--> request, response -->
- * outcome profile -----------------> judge_early.c the kind             /
+ *   facts --> version --> TLS <= 1.2: clear messages --.
+ *                |                                     |--> request, response, outcome
+ *                '-----> TLS 1.3: tls13.h, early data -'
+ *                           ^
+ *   profile of the server --'
  *
  * The method, from sure to unsure; each verdict keeps the least sure step it rests on (its basis):
  *

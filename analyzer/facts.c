@@ -107,6 +107,19 @@ void facts_finish(struct facts *f)
                            strcmp(f->session_id_hash, f->server_session_id_hash) == 0;
 }
 
+bool facts_are_unread(const struct facts *f)
+{
+    bool has_payload = false;
+    for (enum side side = CLIENT; side <= SERVER; side++) {
+        if (f->first_payload_ns[side] == 0)
+            continue;
+        has_payload = true;
+        if (!f->begin_unread[side])
+            return false;
+    }
+    return has_payload && !f->tls;
+}
+
 #define KEEP(type, name)
 #define SWAP_SIDES(type, name)                                                                     \
     {                                                                                              \
@@ -136,6 +149,7 @@ void facts_reverse_tls(struct facts *f)
     SWAP_SIDES(uint32_t, records_seen)
     SWAP_SIDES(uint8_t, records_full)
     SWAP_SIDES(uint8_t, not_tls)
+    SWAP_SIDES(uint8_t, begin_unread)
     swap_record_sides(f);
 }
 

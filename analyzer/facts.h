@@ -220,6 +220,8 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
     X2(uint32_t, records_seen)     /* all records, also those not kept */                          \
     X2(uint8_t, records_full)      /* no more are kept */                                          \
     X2(uint8_t, not_tls)           /* that side's bytes are no TLS records */                      \
+    X2(uint8_t, begin_unread)      /* its first payload bytes were not captured, or too few of them\
+                                      to tell whether it speaks TLS */                             \
     X(uint8_t, keys)               /* enum keys */                                                 \
     X(uint8_t, tls_reversed)       /* the TCP server sent the ClientHello: sides of records,       \
                                       messages, CCS and alerts are those of TLS, not of TCP */
@@ -279,6 +281,9 @@ struct record *facts_add_record(struct facts *f);
 
 /* Brings the records into their final order; called once when the flow has ended. */
 void facts_finish(struct facts *f);
+
+/* Whether there was payload, but of no side enough to tell whether it is TLS. */
+bool facts_are_unread(const struct facts *f);
 
 /* Makes the TLS client the TLS server in the facts that the record layer gave. */
 void facts_reverse_tls(struct facts *f);

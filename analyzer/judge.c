@@ -113,6 +113,21 @@ static void set_early(struct verdict *v, enum early_data early, enum basis basis
     v->early_data_reason = reason;
 }
 
+/*
+ * Whether the ClientHello may be the second one, which offers no early data (RFC 8446 4.1.2): the
+ * first bytes of the client's stream are unknown or missing.
+ */
+static bool may_be_second_hello(const struct facts *f)
+{
+    if (f->server_hello_seen && !version_is_13(f->version))
+        return false;
+    for (unsigned i = 0; i < f->record_count; i++)
+        if (f->records[i].side == CLIENT && record_is_gap(&f->records[i]) &&
+            f->records[i].offset < f->client_hello_end)
+            return true;
+    return !f->syn_seen && !f->isn_known[CLIENT];
+}
+
 /* What the ClientHello alone says of early data. */
 static void judge_offer(const struct facts *f, struct verdict *v)
 {
@@ -121,7 +136,8 @@ static void judge_offer(const struct facts *f, struct verdict *v)
     else if (f->early_data_offered)
         set_early(v, EARLY_UNKNOWN, BASIS_NONE, "no_server_hello");
     else if (f->client_hello_complete)
-        set_early(v, EARLY_NOT_OFFERED, BASIS_PROTOCOL, "no_extension");
+        set_early(v, EARLY_NOT_OFFERED, may_be_second_hello(f) ? BASIS_WEAK : BASIS_PROTOCOL,
+                  "no_extension");
     else
         set_early(v, EARLY_UNKNOWN, BASIS_NONE, "client_hello_cut");
     if (f->early_data_offered && f->hello_retry)
@@ -208,6 +224,11 @@ static void set_times(const struct facts *f, struct verdict *v)
 /* No TLS: the first payload of the server that acknowledges the first of the client answers it. */
 static void judge_plain(const struct facts *f, struct verdict *v)
 {
+    if (facts_are_unread(f)) {
+        v->handshake = KIND_UNKNOWN;
+        v->handshake_reason = v->response_reason = "payload_not_captured";
+        return;
+    }
     v->handshake = KIND_NONE;
     v->handshake_reason = f->first_payload_ns[CLIENT] == 0 && f->first_payload_ns[SERVER] == 0
                               ? "no_payload"

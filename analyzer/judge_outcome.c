@@ -22,7 +22,8 @@ static bool client_sent_data(const struct facts *f, const struct verdict *v)
 static bool is_completed(const struct facts *f, const struct verdict *v)
 {
     if (!f->tls)
-        return f->first_payload_ns[CLIENT] != 0 && f->first_payload_ns[SERVER] != 0;
+        return f->first_payload_ns[CLIENT] != 0 && f->first_payload_ns[SERVER] != 0 &&
+               !facts_are_unread(f);
     return v->client_finished >= 0 || v->response >= 0;
 }
 

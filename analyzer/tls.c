@@ -73,6 +73,26 @@ static enum status set_hello_hash(struct facts *f, const struct client_hello *he
 
 /* Handshake messages */
 
+/* The record that begins with a message, or with the first part of it; NULL when it is not kept. */
+static struct record *record_begun_by(const struct facts *f, enum side side,
+                                      const struct message *m)
+{
+    for (unsigned i = f->record_count; m->begins_record && i-- > 0;)
+        if (f->records[i].side == side && f->records[i].offset + RECORD_HEADER_LEN == m->offset)
+            return &f->records[i];
+    return NULL;
+}
+
+/* Whether a ClientHello is the second one although no other was seen: its sender has the server's
+ * HelloRetryRequest. */
+static bool answers_retry(const struct facts *f, const struct message *m)
+{
+    const struct record *record = record_begun_by(f, (enum side)f->hello_side, m);
+    if (!f->hello_retry)
+        return false;
+    return record == NULL || record->ack == ACK_UNKNOWN || record->ack >= f->hello_retry_end;
+}
+
 static enum status note_second_hello(struct facts *f, const struct message *m,
                                      const struct client_hello *hello)
 {
@@ -110,11 +130,12 @@ static enum status note_client_hello(struct tls *t, struct facts *f, const struc
 {
     if (f->client_hello_seen)
         return note_second_hello(f, m, hello);
+    bool is_second = answers_retry(f, m); /* the first one may have said more */
     f->tls = 1;
     f->client_hello_seen = 1;
-    f->client_hello_complete = hello->complete;
-    f->client_hello_ns = m->at_ns;
-    f->client_hello_last_ns = m->last_at_ns;
+    f->client_hello_complete = hello->complete && !is_second;
+    f->client_hello_ns = is_second ? 0 : m->at_ns;
+    f->client_hello_last_ns = is_second ? 0 : m->last_at_ns;
     f->client_hello_end = clamp_offset(m->end_offset);
     f->client_hello_len = m->len + 4;
     f->client_version = hello->max_version;
@@ -128,7 +149,9 @@ static enum status note_client_hello(struct tls *t, struct facts *f, const struc
     f->ech = hello->has_encrypted_client_hello;
     f->record_size_limit = hello->record_size_limit;
     note_preamble(t->plaintext, f);
-    enum status s = set_session_id_facts(f, hello);
+    enum status s = is_second ? note_second_hello(f, m, hello) : STATUS_OK;
+    if (s == STATUS_OK)
+        s = set_session_id_facts(f, hello);
     if (s == STATUS_OK)
         s = set_hello_names(f, hello);
     if (s == STATUS_OK && hello->complete)
@@ -232,11 +255,9 @@ static enum status note_new_session_ticket(struct facts *f, const struct message
 /* Names the record that a message begins, which need not be the one that ends it. */
 static void note_first_message(struct facts *f, enum side side, const struct message *m)
 {
-    for (unsigned i = f->record_count; m->begins_record && i-- > 0;)
-        if (f->records[i].side == side && f->records[i].offset + RECORD_HEADER_LEN == m->offset) {
-            f->records[i].first_message = m->type;
-            return;
-        }
+    struct record *record = record_begun_by(f, side, m);
+    if (record != NULL)
+        record->first_message = m->type;
 }
 
 static enum status note_message(struct tls *t, struct facts *f, enum side side,
@@ -642,8 +663,11 @@ static enum status read_plaintext(struct tls *t, struct facts *f, enum side side
 
 /* The first bytes of a side are in a hole or behind a cut. Where the other side speaks TLS they were
  * records, and reading goes on where one is found again. */
-static void pass_missing_begin(struct tls_side *s, const struct facts *f, struct run *run)
+static void pass_missing_begin(struct tls_side *s, struct facts *f, enum side side,
+                               struct run *run)
 {
+    if (s->mode == TLS_AT_START)
+        f->begin_unread[side] = 1;
     if (s->mode == TLS_AT_START && f->tls) {
         s->mode = TLS_RECORDS;
         s->records = (struct record_reader){ 0 };
@@ -672,7 +696,7 @@ static enum status find_tls(struct tls *t, struct facts *f, enum side side, stru
     struct tls_side *s = &t->side[side];
     enum status status = STATUS_OK;
     if (run->is_hole || run->data.len == 0) {
-        pass_missing_begin(s, f, run);
+        pass_missing_begin(s, f, side, run);
         return STATUS_OK;
     }
     bool may_begin = s->mode == TLS_AT_START || (run->starts_segment && is_short(run));
@@ -708,8 +732,11 @@ static enum status read_records(struct tls *t, struct facts *f, enum side side, 
     struct record_event e = record_next(&s->records, run);
     if (e.kind == EVENT_BROKEN && f->records_seen[side] == 0) /* it only looked like TLS */
         return read_as_plaintext(t, f, side, &e);
-    if (s->records.state == RECORD_LOST && !was_lost)
+    if (s->records.state == RECORD_LOST && !was_lost) {
         f->boundary_losses[side]++;
+        if (f->records_seen[side] == 0)
+            f->begin_unread[side] = 1;
+    }
     switch (e.kind) {
     case EVENT_MORE:
     case EVENT_BROKEN:
@@ -890,6 +917,8 @@ void tls_end(struct tls *t, struct facts *f)
 {
     for (enum side side = CLIENT; side <= SERVER; side++) {
         bool reads = t->side[side].mode == TLS_RECORDS;
+        if (reads && f->records_seen[side] == 0)
+            f->begin_unread[side] = 1;
         if (reads && note_cut_off_message(t, f, side) != STATUS_OK)
             return; /* without memory the message stays unread, as if its end had been cut */
     }

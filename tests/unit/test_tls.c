@@ -509,6 +509,67 @@ Test(tls, a_hello_cut_off_between_two_of_its_records_is_told)
     }
 }
 
+/* The conversation without one of its flights. */
+static struct reading read_without(const struct talk *t, unsigned lost_flight)
+{
+    struct reading r = begin_reading();
+    for (unsigned i = 0; i < t->count; i++)
+        read_part(&r, t->flight[i].side, t->flight[i].bytes.at, (uint32_t)t->flight[i].bytes.len,
+                  i == lost_flight ? LOST : CAPTURED);
+    tls_end(&r.tls, &r.facts);
+    return r;
+}
+
+Test(tls, too_few_bytes_to_tell_are_neither_tls_nor_plaintext)
+{
+    struct talk t = talk_tls12_full();
+    for (uint32_t len = 0; len <= 6; len++)
+        for (unsigned how = 0; how < 3; how++) {
+            struct reading r = begin_reading();
+            const uint8_t *bytes = t.flight[0].bytes.at;
+            read_part(&r, CLIENT, bytes, len, CAPTURED);
+            if (how == 1)
+                read_part(&r, CLIENT, bytes + len, 100, LOST);
+            if (how == 2)
+                read_part(&r, CLIENT, bytes + len, 100, CUT_AWAY);
+            tls_end(&r.tls, &r.facts);
+            cr_assert_eq(r.facts.tls, len >= 5);
+            cr_assert_eq(r.facts.begin_unread[CLIENT], len < 5 && len + how > 0, "%u bytes", len);
+            cr_assert_eq(r.facts.begin_unread[SERVER], 0);
+            close_reading(&r);
+        }
+    struct reading plain = read_whole(talk_plain());
+    cr_assert_eq(plain.facts.begin_unread[CLIENT], 0);
+    close_reading(&plain);
+}
+
+Test(tls, a_hello_that_answers_a_retry_is_the_second_although_the_first_is_lost)
+{
+    struct talk t = talk_tls13_retry();
+    struct reading r = read_without(&t, 0);
+    cr_expect(r.facts.client_hello_seen && r.facts.second_hello_seen);
+    cr_expect_eq(r.facts.client_hello_complete, 0, "the first one may have offered early data");
+    cr_expect_eq(r.facts.client_hello_ns, 0);
+    cr_expect_eq(r.facts.second_hello_ns, 1);
+    cr_expect_str_eq(r.facts.server_name, "www.example.com");
+    close_reading(&r);
+}
+
+Test(tls, a_hello_captured_behind_the_retry_that_answers_it_is_the_first)
+{
+    struct talk t = talk_tls13_retry();
+    struct reading r = begin_reading();
+    int64_t client_len = (int64_t)t.flight[0].bytes.len;
+    r.offset[CLIENT] = client_len; /* what the retry acknowledges */
+    read_part(&r, SERVER, t.flight[1].bytes.at, (uint32_t)t.flight[1].bytes.len, CAPTURED);
+    struct run late = { .len = (uint32_t)client_len, .data = built(&t.flight[0].bytes),
+                        .starts_segment = true, .at_ns = 1, .packet_no = 1, .ack = 0 };
+    cr_assert_eq(tls_add_run(&r.tls, &r.facts, CLIENT, late), STATUS_OK);
+    cr_expect(r.facts.client_hello_complete && r.facts.early_data_offered);
+    cr_expect_eq(r.facts.second_hello_seen, 0);
+    close_reading(&r);
+}
+
 /* What every series of records obeys. */
 static void assert_consistent(const struct facts *f, const char *what)
 {
@@ -555,17 +616,6 @@ Test(tls, any_hole_or_cut_in_a_flight_leaves_a_consistent_series)
                         close_reading(&r);
                     }
     }
-}
-
-/* The conversation without one of its flights. */
-static struct reading read_without(const struct talk *t, unsigned lost_flight)
-{
-    struct reading r = begin_reading();
-    for (unsigned i = 0; i < t->count; i++)
-        read_part(&r, t->flight[i].side, t->flight[i].bytes.at, (uint32_t)t->flight[i].bytes.len,
-                  i == lost_flight ? LOST : CAPTURED);
-    tls_end(&r.tls, &r.facts);
-    return r;
 }
 
 static const struct record *first_of(const struct facts *f, enum side side)

@@ -39,12 +39,12 @@ struct analysis {
     struct past *past;
     struct drop_counts drops;
     struct connection_pool pool;
-    struct buffer packed;       /* of the flow being finished or parked */
-    struct secrets *secrets;    /* out of the captures; NULL before the first */
+    struct buffer packed;    /* of the flow being finished or parked */
+    struct secrets *secrets; /* out of the captures; NULL before the first */
     size_t connections, parked_bytes, held_bytes;
     uint64_t finished;
-    int64_t now_ns;             /* largest time of a frame, but for one far ahead of all others */
-    bool was_far_ahead;         /* the last frame was */
+    int64_t now_ns;     /* largest time of a frame, but for one far ahead of all others */
+    bool was_far_ahead; /* the last frame was */
     uint32_t file;
 };
 
@@ -258,7 +258,8 @@ static enum status finish_label(struct analysis *a, struct flow *flow)
 
 /* The end of a flow */
 
-static enum flow_end end_kind(const struct flow *flow, const struct facts *f, enum flow_end fallback)
+static enum flow_end end_kind(const struct flow *flow, const struct facts *f,
+                              enum flow_end fallback)
 {
     bool one_sided = f->packets[CLIENT] == 0 || f->packets[SERVER] == 0;
     bool fins = f->fin_ns[CLIENT] != 0 && f->fin_ns[SERVER] != 0;
@@ -454,8 +455,17 @@ static enum status look_at_silent_flows(struct analysis *a)
 static bool is_server_port(uint16_t port)
 {
     switch (port) {
-    case 853: case 3128: case 5222: case 5269: case 5432: case 3306: case 8000: case 8080:
-    case 8443: case 8883: case 9443:
+    case 853:
+    case 3128:
+    case 5222:
+    case 5269:
+    case 5432:
+    case 3306:
+    case 8000:
+    case 8080:
+    case 8443:
+    case 8883:
+    case 9443:
         return true;
     default:
         return port < 1024;
@@ -485,7 +495,8 @@ static enum side side_of(const struct flow *flow, const struct segment *s)
     return endpoint_equal(&s->from, &flow->key.low) == flow->low_is_client ? CLIENT : SERVER;
 }
 
-/* Takes over what is remembered of a flow with that key; may say that the segment comes too late. */
+/* Takes over what is remembered of a flow with that key; may say that the segment comes too late.
+ */
 static enum status take_past(struct analysis *a, struct flow *flow, const struct segment *s)
 {
     const struct past_flow *past = past_find(a->past, key_hash(a, &flow->key));
@@ -596,8 +607,8 @@ static bool follow_syn(struct flow *flow, enum side side, const struct segment *
     bool is_syn_ack = (s->flags & TCP_ACK) != 0;
     if (side != (is_syn_ack ? SERVER : CLIENT))
         return false;
-    enum opening_note note = is_syn_ack ? opening_syn_ack(&flow->opening, s)
-                                        : opening_syn(&flow->opening, s);
+    enum opening_note note =
+        is_syn_ack ? opening_syn_ack(&flow->opening, s) : opening_syn(&flow->opening, s);
     if (note == OPENING_COPY)
         flow->copies++;
     if (note != OPENING_NEW)

@@ -17,16 +17,16 @@
 struct analysis;
 
 struct analysis_options {
-    struct stage *stage;          /* where packed facts go; not owned */
-    struct labeler *labeler;      /* not owned; NULL = no labels */
+    struct stage *stage;           /* where packed facts go; not owned */
+    struct labeler *labeler;       /* not owned; NULL = no labels */
     struct half_opens *half_opens; /* not owned */
-    struct profiles *profiles;    /* what servers have in common is learned here; not owned */
+    struct profiles *profiles;     /* what servers have in common is learned here; not owned */
     struct neighbours *neighbours; /* round trips of the point's clients; not owned */
-    const struct secrets *secrets; /* of --keylog; not owned; NULL = decrypt with those only that the
-                                      captures bring */
-    size_t memory_max;            /* bytes of live flows; the ones nearest to their idle limit are
-                                     closed as evicted when it is reached */
-    uint64_t seed;                /* of the flow table */
+    const struct secrets *secrets; /* of --keylog; not owned; NULL = decrypt with those only that
+                                      the captures bring */
+    size_t memory_max;             /* bytes of live flows; the ones nearest to their idle limit are
+                                      closed as evicted when it is reached */
+    uint64_t seed;                 /* of the flow table */
 };
 
 MUST_USE enum status analysis_open(const struct analysis_options *options,

@@ -18,12 +18,12 @@ enum { CAPTURE_LINK_TYPES_MAX = 8 };
 
 /* What is known of a capture; all of it only after capture_next() gave something else than OK. */
 struct capture_info {
-    const char *format;     /* "pcap", "pcapng"; static text */
-    int link_type;          /* DLT_ value of the first interface; -1 when there is none */
-    uint32_t snaplen;       /* largest declared */
-    uint64_t packets;       /* frames given */
-    uint64_t bytes;         /* captured bytes in them */
-    int64_t first_at_ns;    /* least and largest valid time of them; 0 when there was none */
+    const char *format;  /* "pcap", "pcapng"; static text */
+    int link_type;       /* DLT_ value of the first interface; -1 when there is none */
+    uint32_t snaplen;    /* largest declared */
+    uint64_t packets;    /* frames given */
+    uint64_t bytes;      /* captured bytes in them */
+    int64_t first_at_ns; /* least and largest valid time of them; 0 when there was none */
     int64_t last_at_ns;
     struct hash128 content; /* of the whole (decompressed) file */
     int64_t kernel_drops;   /* packets the capturing system lost; -1 = the file does not say */

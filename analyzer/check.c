@@ -216,7 +216,8 @@ static enum status hold_flow(struct check *c, struct facts *f)
 
 /* ---- all flows, twice: to learn, then to judge ---- */
 
-/* The facts of the next flow, owned; STATUS_END behind the last. What is no facts is passed over. */
+/* The facts of the next flow, owned; STATUS_END behind the last. What is no facts is passed over.
+ */
 static enum status next_facts(struct query *q, struct facts *ret_facts)
 {
     enum status status;

@@ -14,12 +14,15 @@ static const char HELP[] =
     "resumed, 0-RTT) and how long the client waited from its first SYN to the first byte of the\n"
     "application's response. Results go into a SQLite file, one row per connection.\n"
     "\n"
-    "  ingest PATH...     read captures (files, directories, - for standard input) into the database\n"
+    "  ingest PATH...     read captures (files, directories, - for standard input) into the "
+    "database\n"
     "  report [NAME]      answer a question; without a name: latency by client region\n"
     "  flows              list connections\n"
-    "  show FLOW          draw one connection: its records, times, and why each verdict is what it is\n"
+    "  show FLOW          draw one connection: its records, times, and why each verdict is what it "
+    "is\n"
     "  sql QUERY          run a query, read-only, with median() and percentile()\n"
-    "  judge              verdicts again, by all that was learned since; --check: how good they are\n"
+    "  judge              verdicts again, by all that was learned since; --check: how good they "
+    "are\n"
     "  doctor PATH...     what captures can and cannot tell, before they are read into a database\n"
     "  captures           what is in the database: files, times, drops, damage\n"
     "\n"
@@ -29,27 +32,34 @@ static const char HELP[] =
     "  -h, --help         this text, or that of a command\n"
     "      --version      versions of firstflight and of the libraries in use\n"
     "\n"
-    "Exit status: 0 done; 1 wrong usage; 2 failed; 3 done, but some input was damaged or unreadable;\n"
+    "Exit status: 0 done; 1 wrong usage; 2 failed; 3 done, but some input was damaged or "
+    "unreadable;\n"
     "130 interrupted, after keeping what was complete.\n";
 
 static const char HELP_INGEST[] =
     "usage: firstflight ingest [-d DB] [OPTION]... PATH...\n"
     "\n"
-    "Reads pcap and pcapng files into the database, also compressed ones (gzip, zstd, lz4, xz, bzip2).\n"
-    "Directories are read recursively; - is standard input. Files of one place (same directory, same\n"
+    "Reads pcap and pcapng files into the database, also compressed ones (gzip, zstd, lz4, xz, "
+    "bzip2).\n"
+    "Directories are read recursively; - is standard input. Files of one place (same directory, "
+    "same\n"
     "name but for digits, same labels) are one capture point: they are put in order of time, and\n"
     "connections go on from one to the next. Reading a file again changes nothing.\n"
     "\n"
     "      --site NAME         labels of the capture point\n"
     "      --host NAME\n"
     "      --region NAME       also the region of clients that no --clients file knows\n"
-    "      --labels PATTERN    labels from the path: '{region}/{site}/{host}/*'; other names become\n"
+    "      --labels PATTERN    labels from the path: '{region}/{site}/{host}/*'; other names "
+    "become\n"
     "                          labels, too\n"
     "      --clients FILE      prefixes of clients: geofeed CSV (RFC 8805), CSV prefix,region, or\n"
     "                          .mmdb; may be given again, the first that knows an address answers\n"
-    "      --local LIST|FILE   our own prefixes, to tell inbound connections from our own outbound\n"
-    "      --keylog FILE       TLS secrets as SSLKEYLOGFILE makes programs write them: connections that\n"
-    "                          they open are judged by what was said, not by lengths; may be given\n"
+    "      --local LIST|FILE   our own prefixes, to tell inbound connections from our own "
+    "outbound\n"
+    "      --keylog FILE       TLS secrets as SSLKEYLOGFILE makes programs write them: connections "
+    "that\n"
+    "                          they open are judged by what was said, not by lengths; may be "
+    "given\n"
     "                          again. Secrets inside pcapng files are used without asking\n"
     "      --filter EXPR       read only packets that match a pcap filter expression\n"
     "      --files-from FILE   more paths, one a line; - is standard input\n"
@@ -69,7 +79,8 @@ static const char HELP_REPORT[] =
     "\n"
     "      --by COLUMN,...     group by these columns of table flow instead of client_region\n"
     "      --where SQL         only flows for which this is true, as \"sni = 'www.example.com'\"\n"
-    "      --since T           only flows that began at T or later: ISO 8601 (UTC unless it has an\n"
+    "      --since T           only flows that began at T or later: ISO 8601 (UTC unless it has "
+    "an\n"
     "      --until T           offset), epoch seconds, 14:00 on the day of the data, or -2h\n"
     "      --format FORMAT     table (default), csv or json\n"
     "  -o, --output FILE       write there instead of standard output\n"
@@ -82,27 +93,29 @@ static const char HELP_FLOWS[] =
     "\n"
     "      --where SQL         only flows for which this is true, as \"early_data = 'rejected'\"\n"
     "      --since T, --until T\n"
-    "                          only flows that began in that time: ISO 8601, epoch seconds, 14:00, -2h\n"
+    "                          only flows that began in that time: ISO 8601, epoch seconds, 14:00, "
+    "-2h\n"
     "      --community-id ID   only flows with that Community ID\n"
     "      --limit N           at most N flows (20)\n"
     "      --format FORMAT     table (default), csv or json\n"
     "  -o, --output FILE       write there instead of standard output\n"
     "  -d, --database DB       the database file (firstflight.db)\n";
 
-static const char HELP_SHOW[] =
-    "usage: firstflight show [-d DB] FLOW\n"
-    "\n"
-    "Draws one connection: every TLS record with its time, side and length, what it is taken for and\n"
-    "why. FLOW is a flow_id, a flow_uid or the first digits of one.\n"
-    "\n"
-    "  -o, --output FILE       write there instead of standard output\n"
-    "  -d, --database DB       the database file (firstflight.db)\n";
+static const char HELP_SHOW[] = "usage: firstflight show [-d DB] FLOW\n"
+                                "\n"
+                                "Draws one connection: every TLS record with its time, side and "
+                                "length, what it is taken for and\n"
+                                "why. FLOW is a flow_id, a flow_uid or the first digits of one.\n"
+                                "\n"
+                                "  -o, --output FILE       write there instead of standard output\n"
+                                "  -d, --database DB       the database file (firstflight.db)\n";
 
 static const char HELP_SQL[] =
     "usage: firstflight sql [-d DB] [OPTION]... QUERY\n"
     "\n"
     "Runs one SQL query, read-only. Beside SQLite's own functions there are median(x),\n"
-    "percentile(x, p) with p from 0 to 100, percentile_cont(x, f) and percentile_disc(x, f) with f\n"
+    "percentile(x, p) with p from 0 to 100, percentile_cont(x, f) and percentile_disc(x, f) with "
+    "f\n"
     "from 0 to 1. Tables and views are explained in schema/README.md.\n"
     "\n"
     "      --format FORMAT     table (default), csv, json, ndjson or markdown\n"
@@ -110,14 +123,16 @@ static const char HELP_SQL[] =
     "  -d, --database DB       the database file (firstflight.db)\n"
     "\n"
     "Example:\n"
-    "  firstflight sql \"SELECT handshake, count(*), median(perceived_ns) / 1e6 FROM flow GROUP BY 1\"\n";
+    "  firstflight sql \"SELECT handshake, count(*), median(perceived_ns) / 1e6 FROM flow GROUP BY "
+    "1\"\n";
 
 static const char HELP_JUDGE[] =
     "usage: firstflight judge [-d DB] [OPTION]...\n"
     "\n"
     "Judges all connections again from what was kept of them, without the captures: by what was\n"
     "learned of their servers since they were read, and by the rules of this version. Says which\n"
-    "columns changed in how many connections. The outcome is that of reading all captures at once.\n"
+    "columns changed in how many connections. The outcome is that of reading all captures at "
+    "once.\n"
     "\n"
     "      --check             change nothing; judge the connections that were decrypted (ingest\n"
     "                          --keylog) as if there were no keys, and count where that is wrong\n"
@@ -129,7 +144,8 @@ static const char HELP_JUDGE[] =
 static const char HELP_CAPTURES[] =
     "usage: firstflight captures [-d DB] [OPTION]...\n"
     "\n"
-    "Lists the capture files in the database by capture point: times, packets, what was not used of\n"
+    "Lists the capture files in the database by capture point: times, packets, what was not used "
+    "of\n"
     "them and why, and what was damaged.\n"
     "\n"
     "      --format FORMAT     table (default), csv or json\n"
@@ -139,8 +155,10 @@ static const char HELP_CAPTURES[] =
 static const char HELP_DOCTOR[] =
     "usage: firstflight doctor [OPTION]... PATH...\n"
     "\n"
-    "Looks at the beginning of captures and says, for each capture point, what can be measured there\n"
-    "and what not, why (snaplen, one direction, missing SYNs, losses, clock, copies, damage), and how\n"
+    "Looks at the beginning of captures and says, for each capture point, what can be measured "
+    "there\n"
+    "and what not, why (snaplen, one direction, missing SYNs, losses, clock, copies, damage), and "
+    "how\n"
     "tcpdump would have captured more. Needs no database.\n"
     "\n"
     "      --filter EXPR       look only at packets that match a pcap filter expression\n"
@@ -210,20 +228,45 @@ static const struct {
     const char *words_wanted;
     int options[16];
 } COMMANDS[] = {
-    { "ingest", COMMAND_INGEST, HELP_INGEST, 0, SIZE_MAX, "paths of captures",
+    { "ingest",
+      COMMAND_INGEST,
+      HELP_INGEST,
+      0,
+      SIZE_MAX,
+      "paths of captures",
       { OPTION_SITE, OPTION_HOST, OPTION_REGION, OPTION_LABELS, OPTION_CLIENTS, OPTION_LOCAL,
         OPTION_KEYLOG, OPTION_FILTER, OPTION_FILES_FROM, OPTION_MAX_MEMORY, OPTION_NO_FACTS,
         OPTION_NO_LABELS } },
-    { "report", COMMAND_REPORT, HELP_REPORT, 0, 1, "one name of a report",
+    { "report",
+      COMMAND_REPORT,
+      HELP_REPORT,
+      0,
+      1,
+      "one name of a report",
       { OPTION_BY, OPTION_WHERE, OPTION_SINCE, OPTION_UNTIL, OPTION_FORMAT, 'o' } },
-    { "flows", COMMAND_FLOWS, HELP_FLOWS, 0, 0, "options only",
+    { "flows",
+      COMMAND_FLOWS,
+      HELP_FLOWS,
+      0,
+      0,
+      "options only",
       { OPTION_WHERE, OPTION_SINCE, OPTION_UNTIL, OPTION_COMMUNITY_ID, OPTION_LIMIT, OPTION_FORMAT,
         'o' } },
     { "show", COMMAND_SHOW, HELP_SHOW, 1, 1, "one flow: its flow_id or flow_uid", { 'o' } },
     { "sql", COMMAND_SQL, HELP_SQL, 1, 1, "one query, in quotes", { OPTION_FORMAT, 'o' } },
-    { "judge", COMMAND_JUDGE, HELP_JUDGE, 0, 0, "options only",
+    { "judge",
+      COMMAND_JUDGE,
+      HELP_JUDGE,
+      0,
+      0,
+      "options only",
       { OPTION_CHECK, OPTION_FORMAT, OPTION_MAX_MEMORY, 'o' } },
-    { "doctor", COMMAND_DOCTOR, HELP_DOCTOR, 0, SIZE_MAX, "paths of captures",
+    { "doctor",
+      COMMAND_DOCTOR,
+      HELP_DOCTOR,
+      0,
+      SIZE_MAX,
+      "paths of captures",
       { OPTION_FILTER, OPTION_FILES_FROM, 'o' } },
     { "captures", COMMAND_CAPTURES, HELP_CAPTURES, 0, 0, "options only", { OPTION_FORMAT, 'o' } },
 };
@@ -245,11 +288,24 @@ static bool read_size(const char *text, size_t *ret_size)
     unsigned long long n = strtoull(text, &end, 10);
     unsigned shift = 0;
     switch (*end) {
-    case 'k': case 'K': shift = 10; break;
-    case 'm': case 'M': shift = 20; break;
-    case 'g': case 'G': shift = 30; break;
-    case 't': case 'T': shift = 40; break;
-    default: break;
+    case 'k':
+    case 'K':
+        shift = 10;
+        break;
+    case 'm':
+    case 'M':
+        shift = 20;
+        break;
+    case 'g':
+    case 'G':
+        shift = 30;
+        break;
+    case 't':
+    case 'T':
+        shift = 40;
+        break;
+    default:
+        break;
     }
     end += shift > 0;
     if (errno != 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || n > SIZE_MAX >> shift)
@@ -300,31 +356,76 @@ static bool take_option(struct command_line *line, int option, char *value)
 {
     struct ingest_options *in = &line->ingest;
     switch (option) {
-    case 'd': line->database = value; return true;
-    case 'o': line->output = value; return true;
-    case 'q': line->quiet = true; return true;
-    case 'v': line->verbose = true; return true;
-    case OPTION_SITE: in->inputs.site = value; return true;
-    case OPTION_HOST: in->inputs.host = value; return true;
-    case OPTION_REGION: in->inputs.region = value; return true;
-    case OPTION_LABELS: in->inputs.label_pattern = value; return true;
-    case OPTION_CLIENTS: return add_client_file(in, value);
-    case OPTION_LOCAL: in->local = value; return true;
-    case OPTION_KEYLOG: return add_keylog_file(in, value);
-    case OPTION_FILTER: in->filter = value; return true;
-    case OPTION_FILES_FROM: in->inputs.files_from = value; return true;
-    case OPTION_MAX_MEMORY: return read_size(value, &in->memory_max) && in->memory_max >= 1 << 20;
-    case OPTION_NO_FACTS: in->no_facts = true; return true;
-    case OPTION_NO_LABELS: in->no_labels = true; return true;
-    case OPTION_BY: line->by = value; return true;
-    case OPTION_WHERE: line->where = value; return true;
-    case OPTION_SINCE: line->since = value; return true;
-    case OPTION_UNTIL: line->until = value; return true;
-    case OPTION_FORMAT: line->format = value; return true;
-    case OPTION_COMMUNITY_ID: line->community_id = value; return true;
-    case OPTION_LIMIT: return read_count(value, &line->limit);
-    case OPTION_CHECK: line->check = true; return true;
-    default: return false;
+    case 'd':
+        line->database = value;
+        return true;
+    case 'o':
+        line->output = value;
+        return true;
+    case 'q':
+        line->quiet = true;
+        return true;
+    case 'v':
+        line->verbose = true;
+        return true;
+    case OPTION_SITE:
+        in->inputs.site = value;
+        return true;
+    case OPTION_HOST:
+        in->inputs.host = value;
+        return true;
+    case OPTION_REGION:
+        in->inputs.region = value;
+        return true;
+    case OPTION_LABELS:
+        in->inputs.label_pattern = value;
+        return true;
+    case OPTION_CLIENTS:
+        return add_client_file(in, value);
+    case OPTION_LOCAL:
+        in->local = value;
+        return true;
+    case OPTION_KEYLOG:
+        return add_keylog_file(in, value);
+    case OPTION_FILTER:
+        in->filter = value;
+        return true;
+    case OPTION_FILES_FROM:
+        in->inputs.files_from = value;
+        return true;
+    case OPTION_MAX_MEMORY:
+        return read_size(value, &in->memory_max) && in->memory_max >= 1 << 20;
+    case OPTION_NO_FACTS:
+        in->no_facts = true;
+        return true;
+    case OPTION_NO_LABELS:
+        in->no_labels = true;
+        return true;
+    case OPTION_BY:
+        line->by = value;
+        return true;
+    case OPTION_WHERE:
+        line->where = value;
+        return true;
+    case OPTION_SINCE:
+        line->since = value;
+        return true;
+    case OPTION_UNTIL:
+        line->until = value;
+        return true;
+    case OPTION_FORMAT:
+        line->format = value;
+        return true;
+    case OPTION_COMMUNITY_ID:
+        line->community_id = value;
+        return true;
+    case OPTION_LIMIT:
+        return read_count(value, &line->limit);
+    case OPTION_CHECK:
+        line->check = true;
+        return true;
+    default:
+        return false;
     }
 }
 

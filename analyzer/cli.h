@@ -14,24 +14,24 @@ enum command {
     COMMAND_CAPTURES,
     COMMAND_DOCTOR,
     COMMAND_JUDGE,
-    COMMAND_HELP,    /* of help_of */
+    COMMAND_HELP, /* of help_of */
     COMMAND_VERSION,
 };
 
 struct command_line {
     enum command command;
-    const char *database;      /* -d, default firstflight.db */
+    const char *database; /* -d, default firstflight.db */
     bool quiet, verbose;
-    const char *format;        /* --format; NULL = the command's default */
-    const char *output;        /* -o FILE; NULL = standard output */
-    char **words;              /* what is no option: report name, flow, query */
+    const char *format; /* --format; NULL = the command's default */
+    const char *output; /* -o FILE; NULL = standard output */
+    char **words;       /* what is no option: report name, flow, query */
     size_t word_count;
     struct ingest_options ingest;
     /* report and flows */
     const char *by, *where, *since, *until, *community_id;
-    int64_t limit;             /* -1 = none given */
-    bool check;                /* of judge */
-    enum command help_of;      /* COMMAND_NONE: of the program */
+    int64_t limit;        /* -1 = none given */
+    bool check;           /* of judge */
+    enum command help_of; /* COMMAND_NONE: of the program */
 };
 
 /* Room for repeated options; freed by nobody, since it points into argv. */

@@ -61,8 +61,8 @@ bool connection_pack(const struct connection *c, struct buffer *out)
 {
     enum { FIELDS_MAX = 16 };
     size_t before = out->len;
-    bool at_rest = c->stream[CLIENT].pending == NULL && c->stream[SERVER].pending == NULL &&
-                   c->label == NULL;
+    bool at_rest =
+        c->stream[CLIENT].pending == NULL && c->stream[SERVER].pending == NULL && c->label == NULL;
     if (!at_rest || !tls_pack(&c->tls, out) || !buffer_reserve(out, FIELDS_MAX * VARINT_MAX))
         return false;
     for (enum side side = CLIENT; side <= SERVER; side++) {
@@ -129,8 +129,13 @@ void connection_set_bases(struct connection *c, const struct opening *o)
 
 static uint64_t signature_of(const struct segment *s)
 {
-    uint32_t fields[] = { s->seq, s->ack, s->payload_len, s->timestamp_value, s->timestamp_echo,
-                          (uint32_t)s->ip_id << 16 | s->window, s->flags };
+    uint32_t fields[] = { s->seq,
+                          s->ack,
+                          s->payload_len,
+                          s->timestamp_value,
+                          s->timestamp_echo,
+                          (uint32_t)s->ip_id << 16 | s->window,
+                          s->flags };
     return hash_table((struct bytes){ (const uint8_t *)fields, sizeof fields }, 0);
 }
 
@@ -219,8 +224,9 @@ static void add_resend(struct facts *f, enum side side, int64_t at_ns, int64_t w
 {
     f->retransmits[side]++;
     if (f->resend_count < RESENDS_MAX)
-        f->resends[f->resend_count++] = (struct resend){
-            .at_ns = at_ns, .wait_ns = wait_ns < 0 ? 0 : wait_ns, .side = (uint8_t)side };
+        f->resends[f->resend_count++] = (struct resend){ .at_ns = at_ns,
+                                                         .wait_ns = wait_ns < 0 ? 0 : wait_ns,
+                                                         .side = (uint8_t)side };
 }
 
 /* RFC 9293 3.8.4: a keep-alive repeats the byte before the next one expected, or none at all. */
@@ -312,7 +318,8 @@ bool connection_hole_is_lost(const struct connection *c, enum side side, int64_t
            (c->acked_offset[side] >= behind && now_ns - c->acked_ns[side] > HOLE_LOST_AFTER_NS);
 }
 
-/* Bytes that the other side acknowledged and nobody captured; a FIN counts as one (RFC 9293 3.4). */
+/* Bytes that the other side acknowledged and nobody captured; a FIN counts as one (RFC 9293 3.4).
+ */
 static void note_gap_at_end(struct connection *c, enum side side)
 {
     const struct stream *s = &c->stream[side];

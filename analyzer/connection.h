@@ -12,8 +12,8 @@
 
 struct label_flow;
 
-/* Packets of a side among which a copy (mirror port, any device) is looked for: a window's burst may
- * come whole before its copies do. A power of two. */
+/* Packets of a side among which a copy (mirror port, any device) is looked for: a window's burst
+ * may come whole before its copies do. A power of two. */
 enum { RECENT_PACKETS = 16 };
 
 struct recent_packet {
@@ -25,13 +25,13 @@ struct connection {
     struct facts facts;
     struct stream stream[2];
     struct tls tls;
-    struct label_flow *label;        /* nDPI's state, while it has not said its last word */
+    struct label_flow *label; /* nDPI's state, while it has not said its last word */
     bool labelled;
     uint8_t recent_next[2];
     struct recent_packet recent[2][RECENT_PACKETS];
-    int64_t acked_offset[2];         /* of that side's stream, largest acknowledged by the other */
+    int64_t acked_offset[2]; /* of that side's stream, largest acknowledged by the other */
     int64_t acked_ns[2];
-    int64_t rtt_end, rtt_at_ns;      /* server data whose ACK is awaited; rtt_at_ns 0 = none */
+    int64_t rtt_end, rtt_at_ns; /* server data whose ACK is awaited; rtt_at_ns 0 = none */
     int64_t plain_response_offset;
     size_t held_memory; /* connection_held_memory() as last counted by analyze.c */
 };

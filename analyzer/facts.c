@@ -243,7 +243,7 @@ static struct record unpack_record(struct reader *r, int64_t start_ns)
 
 /* What the scalars of a type need: int64_t facts are times but for a few durations, which only
  * take more bytes this way. */
-#define IS_TIME(type) _Generic((type)0, int64_t: true, default: false)
+#define IS_TIME(type) _Generic((type)0, int64_t : true, default : false)
 
 static void pack_scalar(struct buffer *out, size_t bitmap, unsigned i, int64_t value, bool is_time,
                         int64_t start_ns)
@@ -388,9 +388,9 @@ bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX], struc
  * facts are printable ASCII or hex, so quotes and backslashes are all that is escaped.
  */
 enum {
-    JSON_NUMBER_MAX = 21,  /* characters of a number and what stands before it */
-    JSON_NAME_MAX = 40,    /* of a member's name with its punctuation */
-    JSON_ESCAPE_MAX = 6,   /* one character of text */
+    JSON_NUMBER_MAX = 21, /* characters of a number and what stands before it */
+    JSON_NAME_MAX = 40,   /* of a member's name with its punctuation */
+    JSON_ESCAPE_MAX = 6,  /* one character of text */
     JSON_RECORD_MAX = 17 * JSON_NUMBER_MAX,
 };
 
@@ -596,8 +596,8 @@ static int64_t element(const json_t *array, size_t i)
     return json_integer_value(json_array_get(array, i));
 }
 
-/* A time that counts from base; what is null, not there, or no time was not seen. JSON of others may
- * hold any number: with all times in this range no difference of two overflows. */
+/* A time that counts from base; what is null, not there, or no time was not seen. JSON of others
+ * may hold any number: with all times in this range no difference of two overflows. */
 static int64_t time_of(const json_t *value, int64_t base)
 {
     int64_t at_ns;
@@ -656,7 +656,8 @@ static bool read_facts(const json_t *root, struct facts *f)
         return false;
     f->ip_version = (uint8_t)json_integer_value(json_object_get(root, "ip_version"));
     int64_t start_ns = at_least(0, json_integer_value(json_object_get(root, "start")));
-#define VALUE(type, value) (type)(IS_TIME(type) ? time_of(value, start_ns) : json_integer_value(value))
+#define VALUE(type, value)                                                                         \
+    (type)(IS_TIME(type) ? time_of(value, start_ns) : json_integer_value(value))
 #define READ(type, name) f->name = VALUE(type, json_object_get(root, #name));
 #define READ_2(type, name)                                                                         \
     f->name[CLIENT] = VALUE(type, json_array_get(json_object_get(root, #name), CLIENT));           \

@@ -22,32 +22,32 @@ enum { RECORDS_PER_SIDE_MAX = 32, RECORDS_MAX = 2 * RECORDS_PER_SIDE_MAX };
 /* Retransmissions kept with their time, for "before the response" and the wait they caused. */
 enum { RESENDS_MAX = 16 };
 
-enum record_type { /* RFC 8446 5.1 (RFC 9846 5.1); the first two are ours */
-    RECORD_HOLE = 0,    /* bytes that were never captured: segments missing */
-    RECORD_CUT = 1,     /* bytes behind a snaplen whose record headers are unknown */
-    RECORD_CHANGE_CIPHER_SPEC = 20,
-    RECORD_ALERT = 21,
-    RECORD_HANDSHAKE = 22,
-    RECORD_APPLICATION_DATA = 23,
-    RECORD_HEARTBEAT = 24,
+enum record_type {                  /* RFC 8446 5.1 (RFC 9846 5.1); the first two are ours */
+                   RECORD_HOLE = 0, /* bytes that were never captured: segments missing */
+                   RECORD_CUT = 1,  /* bytes behind a snaplen whose record headers are unknown */
+                   RECORD_CHANGE_CIPHER_SPEC = 20,
+                   RECORD_ALERT = 21,
+                   RECORD_HANDSHAKE = 22,
+                   RECORD_APPLICATION_DATA = 23,
+                   RECORD_HEARTBEAT = 24,
 };
 
 enum record_flag {
-    RECORD_UNSURE = 1 << 0,  /* header found again behind a hole or cut: boundary plausible only */
-    RECORD_HOLED = 1 << 1,   /* bytes of its body were never captured (not the snaplen's doing) */
-    RECORD_RESENT = 1 << 2,  /* its first byte was sent again before the other side had it */
-    RECORD_OPEN = 1 << 3,    /* the stream ended inside it: last_at_ns is the last byte seen */
-    RECORD_MERGED = 1 << 4,  /* stands for `skipped` further records of its kind behind it */
+    RECORD_UNSURE = 1 << 0, /* header found again behind a hole or cut: boundary plausible only */
+    RECORD_HOLED = 1 << 1,  /* bytes of its body were never captured (not the snaplen's doing) */
+    RECORD_RESENT = 1 << 2, /* its first byte was sent again before the other side had it */
+    RECORD_OPEN = 1 << 3,   /* the stream ended inside it: last_at_ns is the last byte seen */
+    RECORD_MERGED = 1 << 4, /* stands for `skipped` further records of its kind behind it */
     RECORD_STARTS_SEGMENT = 1 << 5, /* its header is the first payload byte of a segment */
 };
 
 /* One TLS record on the wire. Times and ACK are those of first transmissions. */
 struct record {
-    int64_t at_ns;        /* segment that first carried its first byte */
-    int64_t last_at_ns;   /* segment that first carried its last byte */
-    int64_t acked_at_ns;  /* first segment of the other side that acknowledges its first byte */
+    int64_t at_ns;           /* segment that first carried its first byte */
+    int64_t last_at_ns;      /* segment that first carried its last byte */
+    int64_t acked_at_ns;     /* first segment of the other side that acknowledges its first byte */
     int64_t all_acked_at_ns; /* ... its last byte; 0 = not seen */
-    uint64_t packet_no;   /* packet that first carried its first byte */
+    uint64_t packet_no;      /* packet that first carried its first byte */
     uint64_t last_packet_no;
     int32_t offset;       /* stream offset of its header; of the hole's first byte */
     int32_t ack;          /* stream offset of the other side that the segment which first carried
@@ -59,16 +59,17 @@ struct record {
     uint8_t side;         /* enum side */
     uint8_t type;         /* enum record_type */
     uint8_t flags;        /* enum record_flag */
-    uint8_t first_message; /* handshake type of a clear handshake record's first message, else 255 */
-    uint16_t content;     /* what it holds inside, where it was decrypted: the bits of content.h;
-                             0 = it was not */
+    uint8_t
+        first_message; /* handshake type of a clear handshake record's first message, else 255 */
+    uint16_t content;  /* what it holds inside, where it was decrypted: the bits of content.h;
+                          0 = it was not */
 };
 
-enum keys { /* how the secrets of a connection did */
-    KEYS_NONE,    /* there were none */
-    KEYS_USED,    /* all records that were tried could be opened */
-    KEYS_PARTIAL, /* some of them */
-    KEYS_FAILED,  /* none: wrong secrets, or records with bytes missing */
+enum keys {               /* how the secrets of a connection did */
+            KEYS_NONE,    /* there were none */
+            KEYS_USED,    /* all records that were tried could be opened */
+            KEYS_PARTIAL, /* some of them */
+            KEYS_FAILED,  /* none: wrong secrets, or records with bytes missing */
 };
 
 struct resend {
@@ -79,33 +80,33 @@ struct resend {
 };
 
 enum client_basis { /* why we call that side the client */
-    CLIENT_BY_NOTHING,
-    CLIENT_BY_SYN,
-    CLIENT_BY_SYN_ACK,
-    CLIENT_BY_CLIENT_HELLO,
-    CLIENT_BY_SERVER_HELLO,
-    CLIENT_BY_PORT,
-    CLIENT_BY_ORDER, /* sender of the first packet seen */
+                    CLIENT_BY_NOTHING,
+                    CLIENT_BY_SYN,
+                    CLIENT_BY_SYN_ACK,
+                    CLIENT_BY_CLIENT_HELLO,
+                    CLIENT_BY_SERVER_HELLO,
+                    CLIENT_BY_PORT,
+                    CLIENT_BY_ORDER, /* sender of the first packet seen */
 };
 
 enum flow_end { ENDED_OPEN, ENDED_FIN, ENDED_RESET, ENDED_IDLE, ENDED_CAPTURE_END, ENDED_EVICTED };
 
 enum preamble { /* plaintext before the ClientHello that leads to it */
-    PREAMBLE_NONE,
-    PREAMBLE_SMTP,
-    PREAMBLE_IMAP,
-    PREAMBLE_POP3,
-    PREAMBLE_FTP,
-    PREAMBLE_XMPP,
-    PREAMBLE_LDAP,
-    PREAMBLE_POSTGRESQL,
-    PREAMBLE_MYSQL,
-    PREAMBLE_PROXY_V1,
-    PREAMBLE_PROXY_V2,
-    PREAMBLE_HTTP_CONNECT,
-    PREAMBLE_SOCKS4,
-    PREAMBLE_SOCKS5,
-    PREAMBLE_OTHER, /* TLS found behind plaintext of no known kind */
+                PREAMBLE_NONE,
+                PREAMBLE_SMTP,
+                PREAMBLE_IMAP,
+                PREAMBLE_POP3,
+                PREAMBLE_FTP,
+                PREAMBLE_XMPP,
+                PREAMBLE_LDAP,
+                PREAMBLE_POSTGRESQL,
+                PREAMBLE_MYSQL,
+                PREAMBLE_PROXY_V1,
+                PREAMBLE_PROXY_V2,
+                PREAMBLE_HTTP_CONNECT,
+                PREAMBLE_SOCKS4,
+                PREAMBLE_SOCKS5,
+                PREAMBLE_OTHER, /* TLS found behind plaintext of no known kind */
 };
 
 /*
@@ -115,133 +116,133 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
  */
 #define FACTS_SCALAR(X, X2)                                                                        \
     /* where and when */                                                                           \
-    X(uint32_t, file)              /* index of the file in its run that holds the first packet */  \
-    X(uint64_t, first_packet_no)   /* in that file */                                              \
-    X(int64_t, start_ns)           /* first SYN; without one the first packet */                   \
-    X(int64_t, end_ns)             /* last packet */                                               \
-    X(uint8_t, client_basis)       /* enum client_basis */                                         \
-    X(uint8_t, ended)              /* enum flow_end */                                             \
-    X(uint8_t, continues)          /* an earlier row holds the start of this connection */         \
-    X(uint16_t, tunnel)            /* enum tunnel bits of packet.h */                              \
-    X2(uint8_t, ttl)               /* of the first packet of that side */                          \
-    X2(uint16_t, mss)              /* option in the SYN, SYN/ACK; 0 = none seen */                 \
+    X(uint32_t, file)            /* index of the file in its run that holds the first packet */    \
+    X(uint64_t, first_packet_no) /* in that file */                                                \
+    X(int64_t, start_ns)         /* first SYN; without one the first packet */                     \
+    X(int64_t, end_ns)           /* last packet */                                                 \
+    X(uint8_t, client_basis)     /* enum client_basis */                                           \
+    X(uint8_t, ended)            /* enum flow_end */                                               \
+    X(uint8_t, continues)        /* an earlier row holds the start of this connection */           \
+    X(uint16_t, tunnel)          /* enum tunnel bits of packet.h */                                \
+    X2(uint8_t, ttl)             /* of the first packet of that side */                            \
+    X2(uint16_t, mss)            /* option in the SYN, SYN/ACK; 0 = none seen */                   \
     X2(uint8_t, isn_known)                                                                         \
-    X2(uint32_t, isn)              /* initial sequence number; else the first one seen - 1 */      \
+    X2(uint32_t, isn) /* initial sequence number; else the first one seen - 1 */                   \
     /* TCP handshake */                                                                            \
     X(uint8_t, syn_seen)                                                                           \
     X(uint32_t, syn_count)                                                                         \
     X(uint32_t, syn_ack_count)                                                                     \
-    X(int64_t, syn_answered_ns)    /* the SYN that the first SYN/ACK answers: the last before it */\
-    X(int64_t, syn_ack_ns)         /* first SYN/ACK */                                             \
+    X(int64_t, syn_answered_ns) /* the SYN that the first SYN/ACK answers: the last before it */   \
+    X(int64_t, syn_ack_ns)      /* first SYN/ACK */                                                \
     X(int64_t, syn_ack_answered_ns) /* the last SYN/ACK before the ACK */                          \
-    X(int64_t, ack_ns)             /* first client segment that acknowledges the SYN/ACK */        \
-    X(uint8_t, ack_is_pure)        /* it carries no payload, FIN or RST */                         \
-    X(uint8_t, syn_rtt_ambiguous)  /* SYN sent again and no timestamp tells which was answered */  \
-    X(uint8_t, ack_rtt_ambiguous)  /* same for the SYN/ACK and its ACK */                          \
+    X(int64_t, ack_ns)              /* first client segment that acknowledges the SYN/ACK */       \
+    X(uint8_t, ack_is_pure)         /* it carries no payload, FIN or RST */                        \
+    X(uint8_t, syn_rtt_ambiguous)   /* SYN sent again and no timestamp tells which was answered */ \
+    X(uint8_t, ack_rtt_ambiguous)   /* same for the SYN/ACK and its ACK */                         \
     X(int64_t, client_after_syn_ack_ns) /* first client segment after the SYN/ACK */               \
-    X(uint8_t, clock_step)         /* time went backwards: SYN/ACK before its SYN, or a step */    \
-    X(uint8_t, fast_open)          /* the SYN carried data and the SYN/ACK acknowledged it */      \
-    X(uint64_t, data_rtt_ns)       /* least gap from server data to a payload-free ACK of it */    \
+    X(uint8_t, clock_step)   /* time went backwards: SYN/ACK before its SYN, or a step */          \
+    X(uint8_t, fast_open)    /* the SYN carried data and the SYN/ACK acknowledged it */            \
+    X(uint64_t, data_rtt_ns) /* least gap from server data to a payload-free ACK of it */          \
     /* amounts */                                                                                  \
     X2(uint64_t, packets)                                                                          \
-    X2(uint64_t, bytes)            /* payload bytes on the wire, each counted once */              \
-    X2(uint32_t, retransmits)      /* segments with payload that had been seen before */           \
-    X2(uint64_t, gap_bytes)        /* payload bytes known to have been sent but never captured */  \
-    X(uint32_t, duplicates)        /* packets captured twice (mirror, any device), not resent */   \
-    X(uint32_t, truncated)         /* packets whose payload the snaplen cut */                     \
-    X2(int64_t, fin_ns)            /* first FIN of that side */                                    \
-    X2(int64_t, reset_ns)          /* first RST of that side */                                    \
+    X2(uint64_t, bytes)       /* payload bytes on the wire, each counted once */                   \
+    X2(uint32_t, retransmits) /* segments with payload that had been seen before */                \
+    X2(uint64_t, gap_bytes)   /* payload bytes known to have been sent but never captured */       \
+    X(uint32_t, duplicates)   /* packets captured twice (mirror, any device), not resent */        \
+    X(uint32_t, truncated)    /* packets whose payload the snaplen cut */                          \
+    X2(int64_t, fin_ns)       /* first FIN of that side */                                         \
+    X2(int64_t, reset_ns)     /* first RST of that side */                                         \
     X2(int64_t, first_payload_ns)                                                                  \
     X2(int64_t, last_payload_ns)                                                                   \
-    X2(uint32_t, unanswered)       /* transmissions of that side since the other's last packet */  \
+    X2(uint32_t, unanswered) /* transmissions of that side since the other's last packet */        \
     /* plaintext: the first exchange of payload, whatever it is */                                 \
-    X(int32_t, plain_request_end)  /* client offset behind its first payload segment */            \
-    X(int64_t, plain_response_ns)  /* first server payload whose ACK covers that */                \
+    X(int32_t, plain_request_end)       /* client offset behind its first payload segment */       \
+    X(int64_t, plain_response_ns)       /* first server payload whose ACK covers that */           \
     X(int64_t, plain_response_acked_ns) /* if resent before: first segment acknowledging it */     \
     X(uint8_t, plain_response_resent)                                                              \
-    X(uint8_t, preamble)           /* enum preamble */                                             \
+    X(uint8_t, preamble)             /* enum preamble */                                           \
     X(uint8_t, preamble_round_trips) /* what it costs before the ClientHello can be sent */        \
     /* ClientHello: the first one */                                                               \
-    X(uint8_t, tls)                /* TLS (or SSL) records or hellos were seen */                  \
+    X(uint8_t, tls) /* TLS (or SSL) records or hellos were seen */                                 \
     X(uint8_t, client_hello_seen)                                                                  \
     X(uint8_t, client_hello_complete)                                                              \
-    X(int64_t, client_hello_ns)    /* its first byte (of its record header) */                     \
+    X(int64_t, client_hello_ns)      /* its first byte (of its record header) */                   \
     X(int64_t, client_hello_last_ns) /* its last byte */                                           \
-    X(int32_t, client_hello_end)   /* client offset behind it */                                   \
-    X(uint32_t, client_hello_len)  /* handshake message with its 4-byte header */                  \
-    X(uint16_t, client_version)    /* highest offered */                                           \
-    X(uint8_t, hello_side)         /* which TCP side sent the ClientHello */                       \
+    X(int32_t, client_hello_end)     /* client offset behind it */                                 \
+    X(uint32_t, client_hello_len)    /* handshake message with its 4-byte header */                \
+    X(uint16_t, client_version)      /* highest offered */                                         \
+    X(uint8_t, hello_side)           /* which TCP side sent the ClientHello */                     \
     X(uint8_t, session_id_len)                                                                     \
-    X(uint8_t, ticket_offered)     /* session_ticket extension present */                          \
-    X(uint16_t, ticket_len)        /* its length: 0 = asks for one */                              \
+    X(uint8_t, ticket_offered) /* session_ticket extension present */                              \
+    X(uint16_t, ticket_len)    /* its length: 0 = asks for one */                                  \
     X(uint8_t, psk_offered)                                                                        \
     X(uint16_t, psk_identity_count)                                                                \
-    X(uint16_t, psk_identity_len)  /* of the first */                                              \
+    X(uint16_t, psk_identity_len) /* of the first */                                               \
     X(uint32_t, obfuscated_ticket_age)                                                             \
     X(uint8_t, early_data_offered) /* in the first ClientHello */                                  \
     X(uint8_t, ech)                /* encrypted_client_hello, GREASE or not */                     \
     X(uint16_t, record_size_limit)                                                                 \
-    X(uint8_t, second_hello_seen)  /* the ClientHello after a HelloRetryRequest */                 \
+    X(uint8_t, second_hello_seen) /* the ClientHello after a HelloRetryRequest */                  \
     X(int64_t, second_hello_ns)                                                                    \
     X(int32_t, second_hello_end)                                                                   \
     X(uint16_t, second_psk_identity_len)                                                           \
     /* HelloRetryRequest and ServerHello */                                                        \
     X(uint8_t, hello_retry)                                                                        \
     X(int64_t, hello_retry_ns)                                                                     \
-    X(int32_t, hello_retry_end)    /* server offset behind it */                                   \
+    X(int32_t, hello_retry_end) /* server offset behind it */                                      \
     X(uint8_t, server_hello_seen)                                                                  \
     X(uint8_t, server_hello_complete)                                                              \
     X(int64_t, server_hello_ns)                                                                    \
     X(int64_t, server_hello_last_ns)                                                               \
     X(int32_t, server_hello_end)                                                                   \
-    X(uint16_t, version)           /* selected */                                                  \
+    X(uint16_t, version) /* selected */                                                            \
     X(uint16_t, cipher_suite)                                                                      \
-    X(uint16_t, named_group)       /* key share of the ServerHello or, <= 1.2, ServerKeyExchange */\
+    X(uint16_t, named_group) /* key share of the ServerHello or, <= 1.2, ServerKeyExchange */      \
     X(uint8_t, psk_selected)                                                                       \
     X(uint16_t, selected_identity)                                                                 \
-    X(uint8_t, server_key_share)   /* ServerHello carries key_share: not psk_ke */                 \
-    X(uint8_t, server_ticket)      /* session_ticket extension in ServerHello */                   \
-    X(uint8_t, session_id_echoed)  /* both ids not empty and equal; set when the flow ends */      \
+    X(uint8_t, server_key_share)  /* ServerHello carries key_share: not psk_ke */                  \
+    X(uint8_t, server_ticket)     /* session_ticket extension in ServerHello */                    \
+    X(uint8_t, session_id_echoed) /* both ids not empty and equal; set when the flow ends */       \
     X(uint8_t, server_session_id_len)                                                              \
     X(uint8_t, downgrade)                                                                          \
     /* clear handshake messages, ChangeCipherSpec, alerts */                                       \
-    X2(uint32_t, messages)         /* bit (1 << type) for each clear message, type < 32 */         \
-    X2(int64_t, ccs_ns)            /* first ChangeCipherSpec */                                    \
-    X2(int32_t, ccs_offset)        /* its stream offset */                                         \
-    X2(int32_t, ccs_ack)           /* as struct record ack */                                      \
-    X2(uint8_t, alert_seen)        /* first clear alert of that side */                            \
+    X2(uint32_t, messages)  /* bit (1 << type) for each clear message, type < 32 */                \
+    X2(int64_t, ccs_ns)     /* first ChangeCipherSpec */                                           \
+    X2(int32_t, ccs_offset) /* its stream offset */                                                \
+    X2(int32_t, ccs_ack)    /* as struct record ack */                                             \
+    X2(uint8_t, alert_seen) /* first clear alert of that side */                                   \
     X2(uint8_t, alert_level)                                                                       \
     X2(uint8_t, alert_description)                                                                 \
     X2(int64_t, alert_ns)                                                                          \
     X(uint16_t, issued_ticket_len) /* NewSessionTicket of TLS <= 1.2; 0 = none */                  \
     X(int64_t, issued_ticket_ns)                                                                   \
     /* how far the records can be trusted */                                                       \
-    X2(uint32_t, boundary_losses)  /* times a record header fell into a hole or behind a cut */    \
-    X2(uint32_t, records_seen)     /* all records, also those not kept */                          \
-    X2(uint8_t, records_full)      /* no more are kept */                                          \
-    X2(uint8_t, not_tls)           /* that side's bytes are no TLS records */                      \
-    X2(uint8_t, begin_unread)      /* its first payload bytes were not captured, or too few of them\
-                                      to tell whether it speaks TLS */                             \
-    X(uint8_t, keys)               /* enum keys */                                                 \
-    X(uint8_t, tls_reversed)       /* the TCP server sent the ClientHello: sides of records,       \
-                                      messages, CCS and alerts are those of TLS, not of TCP */
+    X2(uint32_t, boundary_losses) /* times a record header fell into a hole or behind a cut */     \
+    X2(uint32_t, records_seen)    /* all records, also those not kept */                           \
+    X2(uint8_t, records_full)     /* no more are kept */                                           \
+    X2(uint8_t, not_tls)          /* that side's bytes are no TLS records */                       \
+    X2(uint8_t, begin_unread)     /* its first payload bytes were not captured, or too few of them \
+                                     to tell whether it speaks TLS */                              \
+    X(uint8_t, keys)              /* enum keys */                                                  \
+    X(uint8_t, tls_reversed)      /* the TCP server sent the ClientHello: sides of records,        \
+                                     messages, CCS and alerts are those of TLS, not of TCP */
 
 /* Text facts: UTF-8 or plain ASCII, checked when stored; NULL = not seen. */
 #define FACTS_TEXT(X)                                                                              \
-    X(server_name)            /* SNI as sent, printable ASCII */                                   \
-    X(alpn_offered)           /* "h2,http/1.1" */                                                  \
-    X(alpn)                   /* selected: visible in TLS <= 1.2, decrypted in TLS 1.3 */          \
+    X(server_name)  /* SNI as sent, printable ASCII */                                             \
+    X(alpn_offered) /* "h2,http/1.1" */                                                            \
+    X(alpn)         /* selected: visible in TLS <= 1.2, decrypted in TLS 1.3 */                    \
     X(ja4)                                                                                         \
-    X(session_id_hash)        /* of the ClientHello; empty ids have none */                        \
+    X(session_id_hash) /* of the ClientHello; empty ids have none */                               \
     X(server_session_id_hash)                                                                      \
     X(psk_identity_hash)      /* hex of the stable hash of the first identity */                   \
     X(ticket_key_name)        /* hex of the first 16 bytes of the identity or ticket offered */    \
     X(issued_ticket_key_name) /* hex of the first 16 bytes of the ticket issued, TLS <= 1.2 */     \
     X(client_hello_hash)      /* hex: random, session id, first identity, first binder */          \
     X(server_random_hash)                                                                          \
-    X(proxied_client_ip)      /* address that a PROXY protocol header names */                     \
+    X(proxied_client_ip) /* address that a PROXY protocol header names */                          \
     X(proxied_server_ip)                                                                           \
-    X(app_protocol)           /* nDPI's label */                                                   \
+    X(app_protocol) /* nDPI's label */                                                             \
     X(app_category)
 
 struct facts {
@@ -267,7 +268,8 @@ void facts_done(struct facts *f);
 /* Empties facts but keeps the memory of the records for the next flow. */
 void facts_clear(struct facts *f);
 
-/* Makes empty facts a copy that owns its texts and records; false, and still empty, without memory. */
+/* Makes empty facts a copy that owns its texts and records; false, and still empty, without memory.
+ */
 bool facts_copy(const struct facts *f, struct facts *copy);
 
 /* Replaces a text fact by a copy of len bytes; false without memory. */
@@ -298,8 +300,7 @@ void facts_swap_sides(struct facts *f);
  * facts_pack() wrote.
  */
 MUST_USE enum status facts_pack(const struct facts *f, struct buffer *out);
-bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX],
-                  struct facts *ret_facts);
+bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX], struct facts *ret_facts);
 
 /*
  * JSON for table flow_facts: an object of the facts that are not zero, and "records", an array of
@@ -311,7 +312,7 @@ bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX],
  */
 #define FACTS_RECORD_FIELDS                                                                        \
     "side", "type", "len", "at", "last_after", "acked_after", "all_acked_after", "packet_no",      \
-        "more_packets", "offset", "ack", "flags", "first_message", "skipped", "skipped_len", \
+        "more_packets", "offset", "ack", "flags", "first_message", "skipped", "skipped_len",       \
         "content"
 MUST_USE enum status facts_to_json(const struct facts *f, struct buffer *out);
 bool facts_from_json(struct bytes json, struct facts *ret_facts);

@@ -35,10 +35,10 @@ struct flow_table {
     struct flow **chunks;
     size_t chunk_count;
     size_t count;
-    uint32_t used;     /* flows ever handed out */
-    uint32_t free;     /* head of the free list */
+    uint32_t used; /* flows ever handed out */
+    uint32_t free; /* head of the free list */
     uint64_t seed;
-    int64_t second;    /* the wheel has been read up to it */
+    int64_t second; /* the wheel has been read up to it */
     uint32_t bucket[WHEEL_BUCKETS];
 };
 
@@ -114,8 +114,7 @@ static struct slot *slot_of(const struct flow_table *t, const struct flow_key *k
     uint32_t tag = (uint32_t)(hash >> 32);
     for (size_t i = (size_t)hash & mask;; i = (i + 1) & mask) {
         struct slot *s = &t->slots[i];
-        if (s->flow == 0 ||
-            (s->tag == tag && key_equal(&flow_at(t, s->flow - 1)->key, key)))
+        if (s->flow == 0 || (s->tag == tag && key_equal(&flow_at(t, s->flow - 1)->key, key)))
             return s;
     }
 }
@@ -200,8 +199,8 @@ struct flow *flow_add(struct flow_table *t, const struct flow_key *key, int64_t 
     struct flow *flow = take_unused(t);
     if (flow == NULL)
         return NULL;
-    *flow = (struct flow){ .index = flow->index, .key = *key, .first_ns = now_ns,
-                           .last_ns = now_ns };
+    *flow =
+        (struct flow){ .index = flow->index, .key = *key, .first_ns = now_ns, .last_ns = now_ns };
     uint64_t hash = hash_of(t, key);
     struct slot *slot = slot_of(t, key, hash);
     assert(slot->flow == 0);

@@ -27,24 +27,24 @@ struct parked {
 
 struct flow {
     struct flow_key key;
-    uint32_t index;              /* of this flow; constant */
-    uint32_t next, previous;     /* in its bucket of deadlines, or the list of free ones */
-    uint32_t file;               /* index of the file of its first packet */
+    uint32_t index;          /* of this flow; constant */
+    uint32_t next, previous; /* in its bucket of deadlines, or the list of free ones */
+    uint32_t file;           /* index of the file of its first packet */
     uint64_t first_packet_no;
-    int64_t first_ns, last_ns;   /* of its packets; last_ns is the largest */
+    int64_t first_ns, last_ns; /* of its packets; last_ns is the largest */
     struct opening opening;
     struct connection *connection; /* NULL while half-open, and while parked */
-    struct parked *parked;       /* instead of it */
-    bool restless;               /* it could not be parked when that was tried last */
-    uint32_t packets[2];         /* while half-open; the connection counts its own */
-    uint32_t copies;             /* SYNs captured twice */
+    struct parked *parked;         /* instead of it */
+    bool restless;                 /* it could not be parked when that was tried last */
+    uint32_t packets[2];           /* while half-open; the connection counts its own */
+    uint32_t copies;               /* SYNs captured twice */
     uint8_t ttl[2];
     uint16_t bucket;
     uint16_t tunnel;
     bool low_is_client;
     bool continues;
-    uint8_t client_basis;        /* enum client_basis */
-    uint8_t ends;                /* enum flow_ending bits */
+    uint8_t client_basis; /* enum client_basis */
+    uint8_t ends;         /* enum flow_ending bits */
     bool payload_seen[2];
 };
 

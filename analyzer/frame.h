@@ -8,10 +8,10 @@
 #define FRAME_TIME_INVALID ((int64_t)-1)
 
 struct frame {
-    int64_t at_ns;         /* Unix epoch, nanoseconds; or FRAME_TIME_INVALID */
-    uint64_t number;       /* position in its file, counted from 1, as tcpdump and Wireshark count */
-    int link_type;         /* DLT_ value (as pcap_datalink() gives it) */
-    uint32_t wire_len;     /* length on the wire; at least data.len */
+    int64_t at_ns;     /* Unix epoch, nanoseconds; or FRAME_TIME_INVALID */
+    uint64_t number;   /* position in its file, counted from 1, as tcpdump and Wireshark count */
+    int link_type;     /* DLT_ value (as pcap_datalink() gives it) */
+    uint32_t wire_len; /* length on the wire; at least data.len */
     uint32_t interface_id; /* of pcapng; 0 elsewhere */
     struct bytes data;     /* captured bytes; valid until the next frame is asked for */
 };

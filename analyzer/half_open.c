@@ -8,7 +8,7 @@
 
 struct half_opens {
     struct half_open_count *counts;
-    uint32_t *slots;      /* index into counts + 1; 0 = empty; twice the capacity */
+    uint32_t *slots; /* index into counts + 1; 0 = empty; twice the capacity */
     size_t count, capacity;
     uint64_t seed;
 };

@@ -19,7 +19,7 @@ enum { HALF_OPEN_COUNTS_MAX = 1 << 18 };
 
 struct half_open_count {
     struct endpoint server;
-    int64_t second;           /* Unix time of the first SYN */
+    int64_t second; /* Unix time of the first SYN */
     uint64_t flows;
     uint64_t prefixes_seen[4]; /* bits by hash of the client's /24 or /48 */
 };

@@ -10,76 +10,76 @@
 #include "bytes.h"
 
 enum tls_version { /* wire values */
-    SSL_2_0 = 0x0002,
-    SSL_3_0 = 0x0300,
-    TLS_1_0 = 0x0301,
-    TLS_1_1 = 0x0302,
-    TLS_1_2 = 0x0303,
-    TLS_1_3 = 0x0304,
-    TLS_1_3_DRAFT = 0x7f00, /* plus the draft's number */
+                   SSL_2_0 = 0x0002,
+                   SSL_3_0 = 0x0300,
+                   TLS_1_0 = 0x0301,
+                   TLS_1_1 = 0x0302,
+                   TLS_1_2 = 0x0303,
+                   TLS_1_3 = 0x0304,
+                   TLS_1_3_DRAFT = 0x7f00, /* plus the draft's number */
 };
 
 enum handshake_type { /* RFC 8446 4 (RFC 9846 4), RFC 5246 7.4, RFC 6066 */
-    HANDSHAKE_HELLO_REQUEST = 0,
-    HANDSHAKE_CLIENT_HELLO = 1,
-    HANDSHAKE_SERVER_HELLO = 2,
-    HANDSHAKE_NEW_SESSION_TICKET = 4,
-    HANDSHAKE_HELLO_RETRY_REQUEST_DRAFT = 6, /* drafts up to 21 */
-    HANDSHAKE_CERTIFICATE = 11,
-    HANDSHAKE_SERVER_KEY_EXCHANGE = 12,
-    HANDSHAKE_CERTIFICATE_REQUEST = 13,
-    HANDSHAKE_SERVER_HELLO_DONE = 14,
-    HANDSHAKE_CERTIFICATE_VERIFY = 15,
-    HANDSHAKE_CLIENT_KEY_EXCHANGE = 16,
-    HANDSHAKE_FINISHED = 20,
-    HANDSHAKE_CERTIFICATE_STATUS = 22,
+                      HANDSHAKE_HELLO_REQUEST = 0,
+                      HANDSHAKE_CLIENT_HELLO = 1,
+                      HANDSHAKE_SERVER_HELLO = 2,
+                      HANDSHAKE_NEW_SESSION_TICKET = 4,
+                      HANDSHAKE_HELLO_RETRY_REQUEST_DRAFT = 6, /* drafts up to 21 */
+                      HANDSHAKE_CERTIFICATE = 11,
+                      HANDSHAKE_SERVER_KEY_EXCHANGE = 12,
+                      HANDSHAKE_CERTIFICATE_REQUEST = 13,
+                      HANDSHAKE_SERVER_HELLO_DONE = 14,
+                      HANDSHAKE_CERTIFICATE_VERIFY = 15,
+                      HANDSHAKE_CLIENT_KEY_EXCHANGE = 16,
+                      HANDSHAKE_FINISHED = 20,
+                      HANDSHAKE_CERTIFICATE_STATUS = 22,
 };
 
 struct client_hello {
-    bool complete;                 /* every announced byte was there and the outer structure fits:
-                                      fields, extensions one behind the other, nothing behind them */
-    bool is_v2_format;             /* client_hello_parse_v2() made it */
+    bool complete;     /* every announced byte was there and the outer structure fits:
+                          fields, extensions one behind the other, nothing behind them */
+    bool is_v2_format; /* client_hello_parse_v2() made it */
     uint16_t legacy_version;
-    struct bytes random;           /* 32 bytes; SSLv2 format: the challenge, empty when cut */
-    struct bytes session_id;       /* this and all below: empty or 0 when cut */
-    struct bytes cipher_suites;    /* the vector's bytes, 2 each; SSLv2 format: empty */
-    struct bytes extensions;       /* the vector's bytes; as many as there are when cut */
-    uint16_t max_version;          /* highest of supported_versions (RFC 8446 4.2.1), else legacy;
-                                      drafts compare by their number below TLS 1.3; when cut, the
-                                      highest that could be read */
-    struct bytes server_name;      /* host_name of RFC 6066 3 as on the wire, unchecked */
-    struct bytes alpn;             /* protocol_name_list (RFC 7301) behind its length, unchecked */
-    bool has_session_ticket;       /* extension 35 (RFC 5077) present */
-    struct bytes session_ticket;   /* its bytes; may be empty */
-    bool has_early_data;           /* extension 42 */
-    bool has_pre_shared_key;       /* extension 41 */
-    unsigned psk_identity_count;   /* those that are whole */
-    struct bytes psk_identity;     /* the first one */
+    struct bytes random;            /* 32 bytes; SSLv2 format: the challenge, empty when cut */
+    struct bytes session_id;        /* this and all below: empty or 0 when cut */
+    struct bytes cipher_suites;     /* the vector's bytes, 2 each; SSLv2 format: empty */
+    struct bytes extensions;        /* the vector's bytes; as many as there are when cut */
+    uint16_t max_version;           /* highest of supported_versions (RFC 8446 4.2.1), else legacy;
+                                       drafts compare by their number below TLS 1.3; when cut, the
+                                       highest that could be read */
+    struct bytes server_name;       /* host_name of RFC 6066 3 as on the wire, unchecked */
+    struct bytes alpn;              /* protocol_name_list (RFC 7301) behind its length, unchecked */
+    bool has_session_ticket;        /* extension 35 (RFC 5077) present */
+    struct bytes session_ticket;    /* its bytes; may be empty */
+    bool has_early_data;            /* extension 42 */
+    bool has_pre_shared_key;        /* extension 41 */
+    unsigned psk_identity_count;    /* those that are whole */
+    struct bytes psk_identity;      /* the first one */
     uint32_t obfuscated_ticket_age; /* of the first one */
-    struct bytes psk_binder;       /* the first one */
+    struct bytes psk_binder;        /* the first one */
     bool has_key_share;
     bool has_cookie;
     bool has_encrypted_client_hello; /* 0xfe0d (RFC 9849), GREASE or not */
     bool has_post_handshake_auth;
-    uint16_t record_size_limit;    /* RFC 8449; 0 without */
+    uint16_t record_size_limit; /* RFC 8449; 0 without */
 };
 
 struct server_hello {
     bool complete;
-    uint16_t version;              /* selected: supported_versions, else legacy_version */
+    uint16_t version; /* selected: supported_versions, else legacy_version */
     uint16_t legacy_version;
     struct bytes random;
     struct bytes session_id;
     uint16_t cipher_suite;
-    bool is_hello_retry_request;   /* RFC 8446 4.1.3: the fixed random; or type 6 of drafts */
-    bool has_session_ticket;       /* extension 35 */
+    bool is_hello_retry_request; /* RFC 8446 4.1.3: the fixed random; or type 6 of drafts */
+    bool has_session_ticket;     /* extension 35 */
     bool has_pre_shared_key;
     uint16_t selected_identity;
     bool has_key_share;
-    uint16_t key_share_group;      /* 0 without */
-    struct bytes alpn;             /* selected protocol, TLS <= 1.2; empty without */
-    bool has_encrypt_then_mac;     /* extension 22 (RFC 7366), TLS <= 1.2 */
-    bool is_downgrade;             /* RFC 8446 4.1.3 sentinel in the random */
+    uint16_t key_share_group;  /* 0 without */
+    struct bytes alpn;         /* selected protocol, TLS <= 1.2; empty without */
+    bool has_encrypt_then_mac; /* extension 22 (RFC 7366), TLS <= 1.2 */
+    bool is_downgrade;         /* RFC 8446 4.1.3 sentinel in the random */
 };
 
 /*

@@ -30,7 +30,7 @@ enum {
 enum file_state {
     FILE_PENDING,
     FILE_READ,
-    FILE_KNOWN,      /* its content is in the database, or was read under another name */
+    FILE_KNOWN, /* its content is in the database, or was read under another name */
     FILE_UNREADABLE,
 };
 
@@ -73,15 +73,15 @@ struct ingest {
     size_t file_count;
     struct profiles *profiles; /* of all servers of the run */
     bool learned_too_much;     /* from flows that are not written: profiles are made anew */
-    int64_t last_known_flow;   /* greatest flow_id of the database before the run, 0 without flows */
-    bool any_abandoned;        /* among the flows of the run */
+    int64_t last_known_flow; /* greatest flow_id of the database before the run, 0 without flows */
+    bool any_abandoned;      /* among the flows of the run */
     int64_t first_start_ns, last_start_ns; /* of the flows of the run; first > last without */
     uint64_t seed;
     /* while reading */
-    size_t point, file;         /* indexes; file is global */
-    struct analysis *analysis;  /* of the current point */
-    struct capture *capture;    /* of the current file */
-    size_t secrets_read;        /* bytes of the key log lines that it brought */
+    size_t point, file;        /* indexes; file is global */
+    struct analysis *analysis; /* of the current point */
+    struct capture *capture;   /* of the current file */
+    size_t secrets_read;       /* bytes of the key log lines that it brought */
     uint64_t packets, bytes_done, bytes_total;
     const char *doing;
     /* the outcome */
@@ -158,7 +158,8 @@ static void note_keylog(struct ingest *i)
     if (counts.bad > 0)
         add_note(i, false, "--keylog: %zu lines could not be read and are left out", counts.bad);
     if (counts.conflicting > 0)
-        add_note(i, false, "--keylog: %zu lines say something else than lines before them, which hold",
+        add_note(i, false,
+                 "--keylog: %zu lines say something else than lines before them, which hold",
                  counts.conflicting);
     if (counts.over_cap > 0)
         add_note(i, true, "--keylog: more than %d secrets; the last %zu are left out", SECRETS_MAX,
@@ -240,8 +241,9 @@ enum status ingest_open(const struct ingest_options *options, struct ingest **re
     if (status == STATUS_OK)
         status = open_keylog(i);
     if (status == STATUS_OK && i->file_count == 0)
-        return fail(i, STATUS_REFUSED, "no captures found: name pcap or pcapng files, directories "
-                                       "that hold some, or - for standard input");
+        return fail(i, STATUS_REFUSED,
+                    "no captures found: name pcap or pcapng files, directories "
+                    "that hold some, or - for standard input");
     if (status == STATUS_OK && !options->no_labels)
         status = labeler_open(&i->labeler);
     if (status == STATUS_OK) {
@@ -293,8 +295,7 @@ static bool same_content(const struct ingest *i, size_t point, const char *hex, 
 {
     const struct run_point *p = &i->points[point];
     for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++)
-        if (k != but && i->files[k].state == FILE_READ &&
-            strcmp(i->files[k].content_hex, hex) == 0)
+        if (k != but && i->files[k].state == FILE_READ && strcmp(i->files[k].content_hex, hex) == 0)
             return true;
     return false;
 }
@@ -306,16 +307,15 @@ static enum status is_known(struct ingest *i, size_t file, const char *hex, bool
         *ret_known = true;
         return STATUS_OK;
     }
-    return store_failed(i, store_has_capture(i->store, hex, i->points[point].input->name,
-                                             ret_known));
+    return store_failed(i,
+                        store_has_capture(i->store, hex, i->points[point].input->name, ret_known));
 }
 
 static bool same_size_in_run(const struct ingest *i, size_t file)
 {
     for (size_t k = 0; k < i->file_count; k++)
         if (k != file && i->files[k].point == i->files[file].point &&
-            i->files[k].state == FILE_READ &&
-            i->files[k].input->size == i->files[file].input->size)
+            i->files[k].state == FILE_READ && i->files[k].input->size == i->files[file].input->size)
             return true;
     return false;
 }
@@ -450,8 +450,7 @@ static enum status end_file(struct ingest *i, enum status reading)
     bool known;
     f->info = capture_info(i->capture);
     f->drops = *analysis_drops(i->analysis);
-    hex_text((struct bytes){ f->info.content.octet, sizeof f->info.content.octet },
-             f->content_hex);
+    hex_text((struct bytes){ f->info.content.octet, sizeof f->info.content.octet }, f->content_hex);
     free(f->damage);
     f->damage = reading == STATUS_END ? NULL : strdup(capture_reason(i->capture));
     if (reading != STATUS_END)
@@ -657,8 +656,8 @@ static enum status written_meanwhile(struct ingest *i, const struct run_point *p
         const struct run_file *f = &i->files[k];
         if (f->state != FILE_READ)
             continue;
-        enum status status = store_failed(
-            i, store_has_capture(i->store, f->content_hex, p->input->name, ret_known));
+        enum status status =
+            store_failed(i, store_has_capture(i->store, f->content_hex, p->input->name, ret_known));
         if (status != STATUS_OK || *ret_known)
             return status;
     }
@@ -811,8 +810,8 @@ static enum status link_retries(struct ingest *i)
     uint64_t changed;
     if (i->first_start_ns > i->last_start_ns || (!i->any_abandoned && i->last_known_flow == 0))
         return STATUS_OK;
-    return store_failed(i, store_link_retries(i->store, i->first_start_ns - BEFORE_NS,
-                                              i->last_start_ns, &changed));
+    return store_failed(
+        i, store_link_retries(i->store, i->first_start_ns - BEFORE_NS, i->last_start_ns, &changed));
 }
 
 static enum status write_all(struct ingest *i)
@@ -855,8 +854,10 @@ enum status ingest_finish(struct ingest *i)
     for (size_t p = 0; p < i->inputs.point_count; p++)
         unread += !i->points[p].complete;
     if (unread > 0)
-        add_note(i, true, "%zu of %zu capture points were not read to their end and are left out; "
-                          "run the same ingest again for them", unread, i->inputs.point_count);
+        add_note(i, true,
+                 "%zu of %zu capture points were not read to their end and are left out; "
+                 "run the same ingest again for them",
+                 unread, i->inputs.point_count);
     i->learned_too_much |= unread > 0;
     enum status status = unread < i->inputs.point_count ? write_all(i) : STATUS_OK;
     for (size_t k = 0; k < i->file_count; k++)

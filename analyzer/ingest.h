@@ -25,15 +25,15 @@ enum { KEYLOG_FILES_MAX = 16 };
 struct ingest_options {
     const char *database;
     struct input_options inputs;
-    const char *filter;         /* pcap filter expression; NULL */
-    char **client_files;        /* --clients, in order */
+    const char *filter;  /* pcap filter expression; NULL */
+    char **client_files; /* --clients, in order */
     size_t client_file_count;
-    const char *local;          /* --local; NULL */
+    const char *local;                          /* --local; NULL */
     const char *keylog_files[KEYLOG_FILES_MAX]; /* --keylog, in order */
     size_t keylog_file_count;
-    size_t memory_max;          /* bytes */
-    bool no_facts;              /* flow_facts stays empty */
-    bool no_labels;             /* nDPI is not asked */
+    size_t memory_max; /* bytes */
+    bool no_facts;     /* flow_facts stays empty */
+    bool no_labels;    /* nDPI is not asked */
 };
 
 struct ingest;

@@ -156,6 +156,9 @@ static void judge_hello(struct trial *t, struct verdict *v)
         judge_tls13(t, v);
     else if (f->version == SSL_2_0)
         set_kind(v, KIND_UNKNOWN, BASIS_NONE, "ssl_2");
+    else if (f->version < SSL_3_0 ||
+             f->version > TLS_1_2) /* an experiment, with rules of its own */
+        set_kind(v, KIND_UNKNOWN, BASIS_NONE, "version_unknown");
     else
         judge_tls12(t, v);
 }

@@ -126,16 +126,22 @@ static void judge_lone_kind(const struct trial *t, struct verdict *v, int finish
         set_kind(v, KIND_RESUMED, BASIS_WEAK, "short_server_flight");
 }
 
-/* First data of the client that may be the request; early data only where it was accepted. */
-static int lone_request(const struct trial *t, const struct verdict *v, int finished)
+/* The places that tls13.h finds only with a ServerHello. */
+static void set_places(struct trial *t, bool is_accepted, int finished)
 {
-    int from = v->early_data == EARLY_ACCEPTED
-                   ? series_from_offset(&t->client, t->f->client_hello_end)
-                   : finished + 1;
-    int place = series_find(&t->client, from, RECORD_APPLICATION_DATA);
-    if (place == -1 || series_at(&t->client, place)->len == t->h.len.alert)
-        return NOWHERE;
-    return place;
+    struct tls13 *h = &t->h;
+    *h = tls13_of(t->f);
+    h->client_finished = finished;
+    h->client_flight = is_accepted ? finished - 1 : finished;
+    h->end_of_early_data = is_accepted ? finished - 1 : NOWHERE;
+    int first = series_find(&h->client, series_from_offset(&h->client, t->f->client_hello_end),
+                            RECORD_APPLICATION_DATA);
+    h->early_first = first < h->client_flight ? first : NOWHERE;
+    h->early_last = first < h->client_flight ? h->client_flight - 1 : NOWHERE;
+    int data = series_find(&h->client, finished + 1, RECORD_APPLICATION_DATA);
+    h->client_data = data == -1 || tls13_is_final_alert(h, CLIENT, data) ? NOWHERE : data;
+    t->is_tls13 = true;
+    t->overhead = h->len.overhead;
 }
 
 void judge_client_alone(struct trial *t, struct verdict *v)
@@ -143,20 +149,18 @@ void judge_client_alone(struct trial *t, struct verdict *v)
     set_kind(v, KIND_UNKNOWN, BASIS_NONE,
              t->f->packets[side_of_part(t->f, SERVER)] == 0 ? "server_not_captured"
                                                             : "no_server_hello");
-    t->h.len = lengths13_of(0);
-    int finished = t->f->client_hello_seen ? find_finished(t, &t->h.len) : NOWHERE;
+    struct lengths13 len = lengths13_of(0);
+    int finished = t->f->client_hello_seen ? find_finished(t, &len) : NOWHERE;
     if (finished == NOWHERE) {
         judge_old_client(t, v);
         return;
     }
-    bool is_accepted = is_end_of_early_data(t, &t->h.len, finished);
+    bool is_accepted = is_end_of_early_data(t, &len, finished);
+    set_places(t, is_accepted, finished);
     judge_lone_early_data(t, v, is_accepted, finished);
     judge_lone_kind(t, v, finished);
-    t->overhead = t->h.len.overhead;
-    t->request = lone_request(t, v, finished);
     trial_role(v, &t->client, finished, ROLE_FINISHED);
-    if (is_accepted)
-        trial_role(v, &t->client, finished - 1, ROLE_END_OF_EARLY_DATA);
+    trial_role(v, &t->client, t->h.end_of_early_data, ROLE_END_OF_EARLY_DATA);
     v->client_finished = trial_index(&t->client, finished);
     v->handshake_done_ns = series_at(&t->client, finished)->at_ns;
 }

@@ -156,8 +156,7 @@ static int command_ingest(const struct command_line *line)
                     (unsigned long long)r.flows_added, line->database);
         if (line->verbose && r.flows_judged_again > 0)
             fprintf(stderr, "%llu earlier flows judged again, %llu changed\n",
-                    (unsigned long long)r.flows_judged_again,
-                    (unsigned long long)r.flows_changed);
+                    (unsigned long long)r.flows_judged_again, (unsigned long long)r.flows_changed);
     } else {
         complain(ingest_error(ingest));
     }
@@ -271,8 +270,8 @@ static int run_doctor(const struct command_line *line)
         text_addf(&error, "%s: cannot be written: %s", line->output, strerror(errno));
     } else {
         struct table_style style = { .width = terminal_width(out), .utf8 = is_utf8() };
-        status = command_doctor(&line->ingest.inputs, line->ingest.filter, style, out, &result,
-                                &error);
+        status =
+            command_doctor(&line->ingest.inputs, line->ingest.filter, style, out, &result, &error);
         if (fflush(out) != 0 && status == STATUS_OK) {
             text_addf(&error, "results cannot be written: %s", strerror(errno));
             status = STATUS_IO;

@@ -14,23 +14,23 @@ enum { MESSAGE_HELLO_BYTES_MAX = 64 * 1024, MESSAGE_OTHER_BYTES_MAX = 64 };
 
 struct message {
     uint8_t type;
-    uint32_t len;          /* announced, without the 4 bytes of header */
-    struct bytes body;     /* what was captured of it, up to the cap; view valid until the next
-                              call for this reader */
-    bool begins_record;    /* its first byte is the first of a record */
-    int64_t at_ns;         /* segment that first carried its first byte */
-    int64_t last_at_ns;    /* ... its last byte */
-    int64_t offset;        /* stream offset of its first byte */
-    int64_t end_offset;    /* behind its last byte */
+    uint32_t len;       /* announced, without the 4 bytes of header */
+    struct bytes body;  /* what was captured of it, up to the cap; view valid until the next
+                           call for this reader */
+    bool begins_record; /* its first byte is the first of a record */
+    int64_t at_ns;      /* segment that first carried its first byte */
+    int64_t last_at_ns; /* ... its last byte */
+    int64_t offset;     /* stream offset of its first byte */
+    int64_t end_offset; /* behind its last byte */
 };
 
 struct message_reader {
     uint8_t header[4];
     uint8_t header_len;
-    bool lossy;            /* bytes of the message are missing: what is kept is its prefix */
-    bool lost;             /* bytes of a header are missing: nothing is read until a record begins */
+    bool lossy; /* bytes of the message are missing: what is kept is its prefix */
+    bool lost;  /* bytes of a header are missing: nothing is read until a record begins */
     bool at_record_begin;
-    uint32_t left;         /* body bytes to come; valid with a complete header */
+    uint32_t left; /* body bytes to come; valid with a complete header */
     struct message current;
     uint8_t *kept;
     uint32_t kept_len, kept_capacity;

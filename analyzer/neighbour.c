@@ -93,7 +93,8 @@ int64_t neighbours_least(const struct neighbours *n, const struct address *clien
 {
     int64_t least = INT64_MIN;
     int64_t minute = start_ns / NS_PER_MINUTE;
-    for (int64_t m = minute - NEIGHBOUR_MINUTES; n->size > 0 && m <= minute + NEIGHBOUR_MINUTES; m++) {
+    for (int64_t m = minute - NEIGHBOUR_MINUTES; n->size > 0 && m <= minute + NEIGHBOUR_MINUTES;
+         m++) {
         int64_t found = place_of(n, client, m)->least_ns;
         if (found != 0 && (least == INT64_MIN || found < least))
             least = found;

@@ -8,7 +8,8 @@ static uint16_t count_up(uint16_t n)
 
 static bool is_copy(int64_t last_ns, const struct segment *s)
 {
-    return last_ns != 0 && s->at_ns - last_ns < COPY_WITHIN_NS && last_ns - s->at_ns < COPY_WITHIN_NS;
+    return last_ns != 0 && s->at_ns - last_ns < COPY_WITHIN_NS &&
+           last_ns - s->at_ns < COPY_WITHIN_NS;
 }
 
 static void set_isn(struct opening *o, enum side side, uint32_t isn)
@@ -46,8 +47,8 @@ static void find_answered_syn(struct opening *o, const struct segment *s)
     o->syn_answered_ns = o->syn_last_ns;
     if (o->syn_count < 2)
         return;
-    bool told = s->has_timestamp && o->syn_has_timestamp &&
-                o->syn_first_timestamp != o->syn_timestamp;
+    bool told =
+        s->has_timestamp && o->syn_has_timestamp && o->syn_first_timestamp != o->syn_timestamp;
     if (told && s->timestamp_echo == o->syn_timestamp)
         return;
     if (told && s->timestamp_echo == o->syn_first_timestamp)
@@ -97,8 +98,8 @@ bool opening_acknowledged(struct opening *o, const struct segment *s, bool *ret_
     }
     if ((int32_t)(s->ack - (o->isn[SERVER] + 1)) < 0)
         return false;
-    bool told = s->has_timestamp && o->syn_ack_has_timestamp &&
-                s->timestamp_echo == o->syn_ack_timestamp;
+    bool told =
+        s->has_timestamp && o->syn_ack_has_timestamp && s->timestamp_echo == o->syn_ack_timestamp;
     *ret_ambiguous = o->syn_ack_count > 1 && !told;
     return true;
 }

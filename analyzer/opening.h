@@ -17,8 +17,8 @@ struct opening {
     int64_t syn_first_ns, syn_last_ns; /* 0 = none */
     int64_t syn_answered_ns;           /* the SYN that the first SYN/ACK answers */
     int64_t syn_ack_first_ns, syn_ack_last_ns;
-    uint32_t isn[2];                   /* valid with isn_known */
-    uint32_t other_server_isn;         /* of another SYN/ACK, until the client's ACK chose */
+    uint32_t isn[2];           /* valid with isn_known */
+    uint32_t other_server_isn; /* of another SYN/ACK, until the client's ACK chose */
     uint32_t syn_first_timestamp, syn_timestamp, syn_ack_timestamp; /* TSval */
     uint16_t syn_count, syn_ack_count;
     uint16_t mss[2];
@@ -26,8 +26,8 @@ struct opening {
     bool has_other_server_isn;
     bool syn_has_timestamp, syn_ack_has_timestamp;
     bool syn_rtt_ambiguous;
-    bool time_went_back;               /* SYN/ACK recorded before its SYN */
-    bool fast_open;                    /* data in the SYN, acknowledged by the SYN/ACK */
+    bool time_went_back; /* SYN/ACK recorded before its SYN */
+    bool fast_open;      /* data in the SYN, acknowledged by the SYN/ACK */
 };
 
 enum opening_note {

@@ -39,28 +39,28 @@ struct segment {
     struct bytes ip;          /* the innermost IP packet without link padding, for nDPI */
     uint32_t timestamp_value, timestamp_echo; /* RFC 7323; valid with has_timestamp */
     bool has_timestamp;
-    bool fast_open;           /* option 34 present (RFC 7413) */
-    uint8_t flags;            /* enum tcp_flag */
-    uint8_t ttl;              /* TTL or hop limit */
-    uint16_t mss;             /* option of a SYN; 0 without */
-    uint16_t window;          /* unscaled */
-    uint16_t ip_id;           /* IPv4 identification; 0 in IPv6 */
-    uint16_t tunnel;          /* enum tunnel bits, outermost to innermost without order */
-    uint32_t encapsulation;   /* hash of VLAN ids, VNIs, labels around it; 0 for none */
+    bool fast_open;         /* option 34 present (RFC 7413) */
+    uint8_t flags;          /* enum tcp_flag */
+    uint8_t ttl;            /* TTL or hop limit */
+    uint16_t mss;           /* option of a SYN; 0 without */
+    uint16_t window;        /* unscaled */
+    uint16_t ip_id;         /* IPv4 identification; 0 in IPv6 */
+    uint16_t tunnel;        /* enum tunnel bits, outermost to innermost without order */
+    uint32_t encapsulation; /* hash of VLAN ids, VNIs, labels around it; 0 for none */
 };
 
 /* A fragment of an IP packet: neither the first and last one nor the only one. */
 struct fragment {
     int64_t at_ns;
     struct address from, to;
-    uint32_t id;            /* 16 bits in IPv4 */
-    uint32_t offset, len;   /* of its payload in that of the packet, octets on the wire */
-    struct bytes data;      /* captured octets of it: a prefix; view into the frame */
-    bool more;              /* it is not the last one */
-    uint8_t version;        /* 4 or 6 */
-    uint8_t protocol;       /* of the packet's payload, or the IPv6 header that comes next */
+    uint32_t id;          /* 16 bits in IPv4 */
+    uint32_t offset, len; /* of its payload in that of the packet, octets on the wire */
+    struct bytes data;    /* captured octets of it: a prefix; view into the frame */
+    bool more;            /* it is not the last one */
+    uint8_t version;      /* 4 or 6 */
+    uint8_t protocol;     /* of the packet's payload, or the IPv6 header that comes next */
     uint8_t ttl;
-    uint16_t tunnel;        /* as in struct segment, of what is around */
+    uint16_t tunnel; /* as in struct segment, of what is around */
     uint32_t encapsulation;
     unsigned encapsulations;
 };

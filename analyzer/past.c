@@ -6,10 +6,10 @@
 /* Entries in a ring, oldest first; slots find them by hash. Half of the slots stay empty. */
 struct past {
     struct past_flow *ring;
-    uint32_t *slots;       /* index into ring + 1; 0 = empty */
-    size_t capacity;       /* of the ring; slots are twice as many; powers of two */
-    size_t next;           /* where the next entry goes */
-    bool full;             /* the ring has been round once */
+    uint32_t *slots; /* index into ring + 1; 0 = empty */
+    size_t capacity; /* of the ring; slots are twice as many; powers of two */
+    size_t next;     /* where the next entry goes */
+    bool full;       /* the ring has been round once */
 };
 
 enum { FIRST_CAPACITY = 1024 };

@@ -25,10 +25,10 @@ enum past_kind {
 struct past_flow {
     uint64_t key_hash;
     int64_t first_ns, last_ns;
-    uint64_t stage_number;  /* of its facts; PAST_NOT_STAGED without */
+    uint64_t stage_number; /* of its facts; PAST_NOT_STAGED without */
     uint32_t client_isn;
     uint16_t syn_count;
-    uint8_t kind;           /* enum past_kind */
+    uint8_t kind; /* enum past_kind */
 };
 #define PAST_NOT_STAGED UINT64_MAX
 

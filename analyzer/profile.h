@@ -59,7 +59,8 @@ MUST_USE enum status profiles_merge(struct profiles *p, const struct profile *fr
 /* How far servers had to be left out: goes with the profiles when they are kept. */
 unsigned profiles_level(const struct profiles *p);
 
-/* Ends the learning: call after the last profiles_learn() or _merge() and before profiles_find(). */
+/* Ends the learning: call after the last profiles_learn() or _merge() and before profiles_find().
+ */
 void profiles_settle(struct profiles *p);
 
 /*

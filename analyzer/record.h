@@ -5,7 +5,8 @@
  * TLS records from byte runs (RFC 8446 5.1, RFC 9846 5.1): needs the 5 header bytes and nothing of
  * the body. Bodies are passed on as views or skipped by subtraction, also over a hole or bytes that
  * a snaplen cut away, since the header said how long they are. When a header itself is missing, the
- * boundaries are lost; reading goes on at the next segment that begins like a record, marked unsure.
+ * boundaries are lost; reading goes on at the next segment that begins like a record, marked
+ * unsure.
  */
 #include "stream.h"
 
@@ -30,32 +31,32 @@ enum record_event_kind {
 struct record_event {
     enum record_event_kind kind;
     struct record_header header;
-    struct run first;      /* the run that holds the header's first byte, from that byte on */
-    struct run body;       /* the part of the run that belongs to the body */
+    struct run first; /* the run that holds the header's first byte, from that byte on */
+    struct run body;  /* the part of the run that belongs to the body */
     uint8_t broken[RECORD_HEADER_LEN];
-    bool unsure;           /* found again behind lost boundaries */
-    bool lost_to_snaplen;  /* ... which the snaplen, not missing segments, swallowed */
-    int64_t lost_offset;   /* where the unknown bytes began ... */
-    int64_t lost_at_ns;    /* ... in which segment, 0 where a hole swallowed that as well ... */
+    bool unsure;          /* found again behind lost boundaries */
+    bool lost_to_snaplen; /* ... which the snaplen, not missing segments, swallowed */
+    int64_t lost_offset;  /* where the unknown bytes began ... */
+    int64_t lost_at_ns;   /* ... in which segment, 0 where a hole swallowed that as well ... */
     uint64_t lost_packet_no;
     int32_t lost_ack;
-    int64_t lost_len;      /* ... and how many there were; 0 = none */
+    int64_t lost_len; /* ... and how many there were; 0 = none */
 };
 
 enum record_state { RECORD_IN_HEADER, RECORD_IN_BODY, RECORD_AT_END, RECORD_LOST };
 
 struct record_reader {
-    uint8_t state;         /* enum record_state */
+    uint8_t state; /* enum record_state */
     uint8_t header_len;
     uint8_t header[RECORD_HEADER_LEN];
     bool unsure;
     bool lost_to_snaplen;
     uint32_t body_left;
-    int64_t lost_offset;   /* valid in RECORD_LOST, as in struct record_event */
+    int64_t lost_offset; /* valid in RECORD_LOST, as in struct record_event */
     int64_t lost_at_ns;
     uint64_t lost_packet_no;
     int32_t lost_ack;
-    struct run first;      /* without its bytes */
+    struct run first; /* without its bytes */
 };
 
 /* Whether five bytes can be a record's header: known type, version 3.0 to 3.4, length in limits. */

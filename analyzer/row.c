@@ -63,9 +63,12 @@ static const char *client_basis_text(uint8_t basis)
 static const char *ended_text(uint8_t ended)
 {
     static const char *const WORDS[] = {
-        [ENDED_OPEN] = "capture_end", [ENDED_FIN] = "fin",
-        [ENDED_RESET] = "reset",      [ENDED_IDLE] = "idle",
-        [ENDED_CAPTURE_END] = "capture_end", [ENDED_EVICTED] = "evicted",
+        [ENDED_OPEN] = "capture_end",
+        [ENDED_FIN] = "fin",
+        [ENDED_RESET] = "reset",
+        [ENDED_IDLE] = "idle",
+        [ENDED_CAPTURE_END] = "capture_end",
+        [ENDED_EVICTED] = "evicted",
     };
     return WORDS[ended];
 }
@@ -88,20 +91,13 @@ static const char *ended_by_text(const struct facts *f)
 static const char *preamble_text(uint8_t preamble)
 {
     static const char *const WORDS[] = {
-        [PREAMBLE_NONE] = NULL,
-        [PREAMBLE_SMTP] = "smtp",
-        [PREAMBLE_IMAP] = "imap",
-        [PREAMBLE_POP3] = "pop3",
-        [PREAMBLE_FTP] = "ftp",
-        [PREAMBLE_XMPP] = "xmpp",
-        [PREAMBLE_LDAP] = "ldap",
-        [PREAMBLE_POSTGRESQL] = "postgresql",
-        [PREAMBLE_MYSQL] = "mysql",
-        [PREAMBLE_PROXY_V1] = "proxy_v1",
-        [PREAMBLE_PROXY_V2] = "proxy_v2",
-        [PREAMBLE_HTTP_CONNECT] = "http_connect",
-        [PREAMBLE_SOCKS4] = "socks4",
-        [PREAMBLE_SOCKS5] = "socks5",
+        [PREAMBLE_NONE] = NULL,           [PREAMBLE_SMTP] = "smtp",
+        [PREAMBLE_IMAP] = "imap",         [PREAMBLE_POP3] = "pop3",
+        [PREAMBLE_FTP] = "ftp",           [PREAMBLE_XMPP] = "xmpp",
+        [PREAMBLE_LDAP] = "ldap",         [PREAMBLE_POSTGRESQL] = "postgresql",
+        [PREAMBLE_MYSQL] = "mysql",       [PREAMBLE_PROXY_V1] = "proxy_v1",
+        [PREAMBLE_PROXY_V2] = "proxy_v2", [PREAMBLE_HTTP_CONNECT] = "http_connect",
+        [PREAMBLE_SOCKS4] = "socks4",     [PREAMBLE_SOCKS5] = "socks5",
         [PREAMBLE_OTHER] = "other",
     };
     return WORDS[preamble];
@@ -164,7 +160,8 @@ static const char *leg_text(const struct facts *f, const struct prefix_set *loca
     return server ? "inbound" : client ? "outbound" : "unknown";
 }
 
-/* By a --clients file, for the address that a proxy names where there is one; else the capture's. */
+/* By a --clients file, for the address that a proxy names where there is one; else the capture's.
+ */
 static void fill_region(const struct facts *f, const struct row_context *context,
                         struct flow_row *row)
 {
@@ -176,8 +173,8 @@ static void fill_region(const struct facts *f, const struct row_context *context
     const char *region = known.region != NULL ? known.region : context->labels->region;
     row->client_region = text(region);
     row->client_region_basis = text_if(region != NULL, known.region == NULL ? "capture"
-                                                       : proxied           ? "proxy"
-                                                                           : "clients");
+                                                       : proxied            ? "proxy"
+                                                                            : "clients");
     row->client_country = text(known.country);
     row->client_asn = integer_if(known.asn != 0, known.asn);
 }
@@ -281,12 +278,12 @@ static void fill_tls(const struct facts *f, struct row_space *space, struct flow
     bool selected = f->server_hello_seen || f->hello_retry;
     row->hello_retry = integer_if(selected, f->hello_retry);
     row->tls_version = text_if(selected, version_text(f->version, space->tls_version));
-    row->cipher_suite = text_if(selected && f->version != SSL_2_0,
-                                name_or_number(cipher_suite_name(f->cipher_suite), f->cipher_suite,
-                                               space->cipher_suite));
-    row->named_group = text_if(f->named_group != 0,
-                               name_or_number(named_group_name(f->named_group), f->named_group,
-                                              space->named_group));
+    row->cipher_suite = text_if(
+        selected && f->version != SSL_2_0,
+        name_or_number(cipher_suite_name(f->cipher_suite), f->cipher_suite, space->cipher_suite));
+    row->named_group =
+        text_if(f->named_group != 0, name_or_number(named_group_name(f->named_group),
+                                                    f->named_group, space->named_group));
     row->sni = text(f->server_name);
     row->alpn_offered = text(f->alpn_offered);
     row->alpn = text(f->alpn);

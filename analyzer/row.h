@@ -38,13 +38,14 @@ void row_fill(const struct facts *f, const struct verdict *v, const struct path 
               struct flow_row *ret_row);
 
 /*
- * Fills only what is judged, the columns of FLOW_JUDGED, and touches no other. Their texts are static
- * and live for ever.
+ * Fills only what is judged, the columns of FLOW_JUDGED, and touches no other. Their texts are
+ * static and live for ever.
  */
 void row_fill_judged(const struct facts *f, const struct verdict *v, const struct path *p,
                      const struct timing *t, struct flow_row *row);
 
 /* The flow's name, hex and terminated; of the context only the capture point matters. */
-void row_flow_uid(const struct facts *f, const struct row_context *context, char uid[FLOW_UID_SIZE]);
+void row_flow_uid(const struct facts *f, const struct row_context *context,
+                  char uid[FLOW_UID_SIZE]);
 
 #endif

@@ -152,13 +152,13 @@ static enum status read_server(struct database *d, int64_t flow_id,
                                struct text *error)
 {
     struct query *q = NULL;
-    enum status status =
-        open_row(d,
-                 "SELECT p.ticket_len, p.encrypted_extensions_len FROM flow AS f"
-                 " JOIN server_profile AS p ON p.server_ip = f.server_ip"
-                 " AND p.server_port = f.server_port AND p.sni = ifnull(f.sni, '') AND p.all_names = 0"
-                 " WHERE f.flow_id = :flow_id",
-                 flow_id, &q, ret_has, error);
+    enum status status = open_row(
+        d,
+        "SELECT p.ticket_len, p.encrypted_extensions_len FROM flow AS f"
+        " JOIN server_profile AS p ON p.server_ip = f.server_ip"
+        " AND p.server_port = f.server_port AND p.sni = ifnull(f.sni, '') AND p.all_names = 0"
+        " WHERE f.flow_id = :flow_id",
+        flow_id, &q, ret_has, error);
     *ret_server = (struct server_profile_row){ 0 };
     if (status == STATUS_OK && *ret_has) {
         ret_server->ticket_len = integer_of(query_cell(q, 0));

@@ -26,15 +26,15 @@ struct stage {
     struct chunk *first, *last;
     size_t memory, memory_max; /* of all chunks */
     char *directory;
-    FILE *file;                /* NULL while memory is enough */
+    FILE *file; /* NULL while memory is enough */
     uint64_t count;
-    uint64_t *cancelled;       /* bits by number */
+    uint64_t *cancelled; /* bits by number */
     size_t cancelled_words;
     const struct chunk *reading; /* NULL when the file is next */
-    size_t read_at;            /* in that chunk */
+    size_t read_at;              /* in that chunk */
     uint64_t read_number;
     bool reading_file;
-    uint8_t *item;             /* one item read from the file */
+    uint8_t *item; /* one item read from the file */
     size_t item_capacity;
     char error[256];
 };
@@ -122,8 +122,8 @@ static bool last_chunk_has_room(const struct stage *s, size_t needed)
 /* Whether an item goes to memory; once one does not, all go to the file: they stay in order. */
 static bool fits_in_memory(const struct stage *s, size_t needed)
 {
-    return s->file == NULL && (last_chunk_has_room(s, needed) ||
-                               s->memory + chunk_capacity(needed) <= s->memory_max);
+    return s->file == NULL &&
+           (last_chunk_has_room(s, needed) || s->memory + chunk_capacity(needed) <= s->memory_max);
 }
 
 static enum status add_to_memory(struct stage *s, struct item_header header, struct bytes item)

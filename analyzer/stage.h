@@ -10,8 +10,8 @@
 
 struct stage;
 
-/* memory_max: bytes of memory, used in steps of a megabyte. directory: where the temporary file goes, NULL = TMPDIR or /tmp.
- * NULL without memory. */
+/* memory_max: bytes of memory, used in steps of a megabyte. directory: where the temporary file
+ * goes, NULL = TMPDIR or /tmp. NULL without memory. */
 struct stage *stage_open(size_t memory_max, const char *directory);
 void stage_close(struct stage *s);
 

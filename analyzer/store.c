@@ -184,10 +184,10 @@ static const char *const STATEMENT_SQL[STATEMENT_COUNT] = {
     [NEXT_PROFILE] = "SELECT server_ip, server_port, sni, all_names, from_epoch_ns, to_epoch_ns,"
                      " flows, learned FROM server_profile",
     [NEXT_FLOW] = SELECT_STORED_FLOW " ORDER BY f.flow_id",
-    [NEXT_UNDECIDED] =
-        SELECT_STORED_FLOW " WHERE f.flow_id <= ? AND x.facts IS NOT NULL"
-        " AND (f.early_data = 'unknown' OR f.early_data_basis = 'weak' OR f.response_basis = 'weak'"
-        " OR (f.response_at_ns IS NULL AND f.request_at_ns IS NOT NULL)) ORDER BY f.flow_id",
+    [NEXT_UNDECIDED] = SELECT_STORED_FLOW
+    " WHERE f.flow_id <= ? AND x.facts IS NOT NULL"
+    " AND (f.early_data = 'unknown' OR f.early_data_basis = 'weak' OR f.response_basis = 'weak'"
+    " OR (f.response_at_ns IS NULL AND f.request_at_ns IS NOT NULL)) ORDER BY f.flow_id",
     [READ_JUDGED] = SQL_SELECT_JUDGED,
     [UPDATE_JUDGED] = SQL_UPDATE_JUDGED,
     [LINK_RETRIES] = SQL_LINK_RETRIES,

@@ -17,47 +17,47 @@ enum { PENDING_SEGMENTS_MAX = 128, PENDING_BYTES_MAX = 256 * 1024 };
 /* A segment's payload as the stream takes it. */
 struct piece {
     uint32_t seq;
-    uint32_t len;       /* on the wire; data may be shorter (snaplen) */
-    struct bytes data;  /* captured prefix of it */
+    uint32_t len;      /* on the wire; data may be shorter (snaplen) */
+    struct bytes data; /* captured prefix of it */
     int64_t at_ns;
     uint64_t packet_no;
-    int32_t ack;        /* offset of the other side that the segment acknowledges; ACK_UNKNOWN */
+    int32_t ack; /* offset of the other side that the segment acknowledges; ACK_UNKNOWN */
 };
 
 /* Bytes in order. */
 struct run {
     int64_t offset;
-    uint32_t len;          /* on the wire */
-    struct bytes data;     /* captured prefix; view into the piece or into the stream's memory,
-                              valid until the next call */
-    bool is_hole;          /* never captured: len says how much, data is empty */
-    bool starts_segment;   /* its first byte is the first of a segment */
-    int64_t at_ns;         /* of the segment that first carried these bytes; of a hole: of the
-                              segment behind it */
+    uint32_t len;        /* on the wire */
+    struct bytes data;   /* captured prefix; view into the piece or into the stream's memory,
+                            valid until the next call */
+    bool is_hole;        /* never captured: len says how much, data is empty */
+    bool starts_segment; /* its first byte is the first of a segment */
+    int64_t at_ns;       /* of the segment that first carried these bytes; of a hole: of the
+                            segment behind it */
     uint64_t packet_no;
     int32_t ack;
 };
 
 /* What a piece was, as seen by stream_add(). */
 struct arrival {
-    uint32_t old_len;      /* bytes that had been seen before */
-    int64_t old_offset;    /* where they begin */
-    uint32_t new_len;      /* bytes seen for the first time */
-    bool filled_hole;      /* new bytes in front of others that were seen before them ... */
-    int64_t behind_at_ns;  /* ... the first of which came then */
+    uint32_t old_len;     /* bytes that had been seen before */
+    int64_t old_offset;   /* where they begin */
+    uint32_t new_len;     /* bytes seen for the first time */
+    bool filled_hole;     /* new bytes in front of others that were seen before them ... */
+    int64_t behind_at_ns; /* ... the first of which came then */
 };
 
 struct pending; /* an out-of-order piece, owned by the stream */
 
 struct stream {
     bool has_base;
-    uint32_t next_seq;     /* expected; valid with has_base */
-    int64_t next_offset;   /* of next_seq */
+    uint32_t next_seq;       /* expected; valid with has_base */
+    int64_t next_offset;     /* of next_seq */
     struct pending *pending; /* sorted by offset, disjoint, all at or behind next_offset */
     struct pending *given;   /* the one whose bytes the last run shows */
     uint32_t pending_count;
     uint32_t pending_bytes;
-    bool blind;            /* nobody reads the bytes any more: count, keep none */
+    bool blind; /* nobody reads the bytes any more: count, keep none */
 };
 
 /* Says where the stream begins: seq of offset 0. Does nothing when that is known already. */

@@ -65,8 +65,8 @@ static enum status set_hello_hash(struct facts *f, const struct client_hello *he
     struct buffer b = { 0 };
     bool ok = buffer_add(&b, hello->random) && buffer_add(&b, hello->session_id) &&
               buffer_add(&b, hello->psk_identity) && buffer_add(&b, hello->psk_binder);
-    enum status s = ok ? set_hash(&f->client_hello_hash, (struct bytes){ b.at, b.len })
-                       : STATUS_NO_MEMORY;
+    enum status s =
+        ok ? set_hash(&f->client_hello_hash, (struct bytes){ b.at, b.len }) : STATUS_NO_MEMORY;
     buffer_done(&b);
     return s;
 }
@@ -159,8 +159,8 @@ static enum status note_client_hello(struct tls *t, struct facts *f, const struc
     if (s == STATUS_OK && hello->psk_identity.len > 0)
         s = set_hash(&f->psk_identity_hash, hello->psk_identity);
     if (s == STATUS_OK)
-        s = set_key_name(&f->ticket_key_name, hello->psk_identity.len > 0 ? hello->psk_identity
-                                                                          : hello->session_ticket);
+        s = set_key_name(&f->ticket_key_name,
+                         hello->psk_identity.len > 0 ? hello->psk_identity : hello->session_ticket);
     if (s == STATUS_OK && t->secrets != NULL)
         s = keyed_open(t->secrets, (enum side)f->hello_side, hello, &t->keyed);
     return s;
@@ -578,8 +578,11 @@ static bool take_v2_hello(struct tls *t, struct facts *f, enum side side, struct
     if (r.short_read || (len & 0x8000) == 0 || body_len + 2 > run->len || body_len < 9)
         return false;
     struct bytes body = bytes_first(r.rest, body_len);
-    struct message m = { .len = body_len, .at_ns = run->at_ns, .last_at_ns = run->at_ns,
-                         .offset = run->offset, .end_offset = run->offset + 2 + body_len };
+    struct message m = { .len = body_len,
+                         .at_ns = run->at_ns,
+                         .last_at_ns = run->at_ns,
+                         .offset = run->offset,
+                         .end_offset = run->offset + 2 + body_len };
     struct client_hello hello;
     if (type == HANDSHAKE_CLIENT_HELLO && client_hello_parse_v2(body, body_len, &hello)) {
         f->hello_side = (uint8_t)side;
@@ -661,10 +664,9 @@ static enum status read_plaintext(struct tls *t, struct facts *f, enum side side
     return STATUS_OK;
 }
 
-/* The first bytes of a side are in a hole or behind a cut. Where the other side speaks TLS they were
- * records, and reading goes on where one is found again. */
-static void pass_missing_begin(struct tls_side *s, struct facts *f, enum side side,
-                               struct run *run)
+/* The first bytes of a side are in a hole or behind a cut. Where the other side speaks TLS they
+ * were records, and reading goes on where one is found again. */
+static void pass_missing_begin(struct tls_side *s, struct facts *f, enum side side, struct run *run)
 {
     if (s->mode == TLS_AT_START)
         f->begin_unread[side] = 1;
@@ -756,8 +758,8 @@ enum status tls_add_run(struct tls *t, struct facts *f, enum side side, struct r
     struct tls_side *s = &t->side[side];
     bool more = run.len > 0;
     while (more && s->mode != TLS_OFF) {
-        enum status status = s->mode == TLS_RECORDS ? read_records(t, f, side, &run)
-                                                    : find_tls(t, f, side, &run);
+        enum status status =
+            s->mode == TLS_RECORDS ? read_records(t, f, side, &run) : find_tls(t, f, side, &run);
         if (status != STATUS_OK)
             return status;
         more = run.len > 0 || (s->mode == TLS_RECORDS && s->records.state == RECORD_AT_END);

@@ -19,7 +19,7 @@ enum { PLAINTEXT_RUNS_MAX = 64 };
 struct plaintext {
     uint8_t bytes[2][PREAMBLE_KEPT_MAX];
     uint16_t len[2];
-    uint16_t waits;     /* changes of direction from server to client */
+    uint16_t waits; /* changes of direction from server to client */
     uint8_t last_side;
 };
 
@@ -27,33 +27,33 @@ enum tls_mode {
     TLS_AT_START, /* nothing of this side read yet */
     TLS_PLAIN,    /* plaintext that may lead to TLS */
     TLS_RECORDS,
-    TLS_OFF,      /* nothing more is read of this side */
+    TLS_OFF, /* nothing more is read of this side */
 };
 
 struct tls_side {
-    uint8_t mode;               /* enum tls_mode */
+    uint8_t mode; /* enum tls_mode */
     uint8_t plain_runs;
-    uint8_t records_kept;       /* of this side in facts */
-    uint8_t early_kept;         /* client: early records kept; further ones are merged */
-    bool begin_missing;         /* the first bytes of this side were not captured ... */
-    int64_t begin_offset;       /* ... from there on; valid in TLS_PLAIN */
-    bool body_is_clear;         /* of the record being read */
-    bool body_is_doubtful;      /* ... if the header of its first message is one */
+    uint8_t records_kept;  /* of this side in facts */
+    uint8_t early_kept;    /* client: early records kept; further ones are merged */
+    bool begin_missing;    /* the first bytes of this side were not captured ... */
+    int64_t begin_offset;  /* ... from there on; valid in TLS_PLAIN */
+    bool body_is_clear;    /* of the record being read */
+    bool body_is_doubtful; /* ... if the header of its first message is one */
     uint8_t alert_len;
     uint8_t alert[2];
-    uint8_t record_type;        /* of the record being read */
-    uint16_t record;            /* its index in facts.records + 1; 0 = none or not kept */
-    uint16_t last_early;        /* index of the last early record kept; valid with early_kept */
-    uint16_t unacked;           /* facts.records before it are acknowledged or the other side's */
-    int64_t acked_offset;       /* largest offset the other side acknowledged ... */
-    int64_t acked_at_ns;        /* ... and when it did so first */
+    uint8_t record_type;  /* of the record being read */
+    uint16_t record;      /* its index in facts.records + 1; 0 = none or not kept */
+    uint16_t last_early;  /* index of the last early record kept; valid with early_kept */
+    uint16_t unacked;     /* facts.records before it are acknowledged or the other side's */
+    int64_t acked_offset; /* largest offset the other side acknowledged ... */
+    int64_t acked_at_ns;  /* ... and when it did so first */
     struct record_reader records;
     struct message_reader messages;
 };
 
 struct tls {
     struct tls_side side[2];
-    struct plaintext *plaintext; /* only while a side is TLS_PLAIN and no TLS was seen */
+    struct plaintext *plaintext;   /* only while a side is TLS_PLAIN and no TLS was seen */
     const struct secrets *secrets; /* where a ClientHello's secrets are looked for; not owned, set
                                       by the caller; NULL = nothing is decrypted */
     struct keyed *keyed;           /* from a ClientHello with secrets until these have done */

@@ -3,7 +3,8 @@
 #define TRIAL_H
 /*
  * One flow on trial: what the files of the judge (judge.c, judge_tls12.c, judge_early.c,
- * judge_one_side.c, judge_response.c, judge_keys.c, judge_outcome.c) hand from one to the next. Nobody else includes it.
+ * judge_one_side.c, judge_response.c, judge_keys.c, judge_outcome.c) hand from one to the next.
+ * Nobody else includes it.
  */
 #include "judge.h"
 #include "series.h"
@@ -14,7 +15,7 @@ struct trial {
     const struct profile *profile; /* NULL: nothing known */
     struct series client, server;
     bool is_tls13;
-    bool is_keyed; /* records were opened, and what they hold is looked at */
+    bool is_keyed;     /* records were opened, and what they hold is looked at */
     struct tls13 h;    /* valid with is_tls13 */
     uint32_t overhead; /* bytes that TLS adds to a record's plaintext; 0 = varies */
     enum tri http2;

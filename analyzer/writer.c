@@ -21,11 +21,11 @@ struct writer {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint64_t filled;         /* jobs filled; of the filling thread alone */
+    uint64_t filled; /* jobs filled; of the filling thread alone */
     /* under the lock */
     uint64_t given, written; /* jobs handed over, and done with */
     bool no_more;
-    enum status status;      /* first failure */
+    enum status status; /* first failure */
     /* of the writing thread alone, until it has ended */
     uint64_t added, known;
 };

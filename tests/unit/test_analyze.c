@@ -187,8 +187,9 @@ Test(analyze, a_refusal_captured_twice_is_one)
     struct run_of_packets r = begin_run(1 << 20);
     send_syn(&r, START_NS, 100);
     send_bare(&r, START_NS + MS, SERVER, RST | ACK, 0, 101);
-    struct packet copy = { .at_ns = START_NS + 2 * MS, .from = SERVER, .flags = RST | ACK,
-                           .ack = 101, .ttl = 63 };
+    struct packet copy = {
+        .at_ns = START_NS + 2 * MS, .from = SERVER, .flags = RST | ACK, .ack = 101, .ttl = 63
+    };
     send_bytes(&r, &copy, (struct bytes){ 0 });
     finish_run(&r);
     cr_assert_eq(r.count, 1);
@@ -285,8 +286,12 @@ Test(analyze, memory_is_kept_by_closing_the_flows_nearest_to_their_end)
 {
     struct run_of_packets r = begin_run(64 * 1024);
     for (uint16_t i = 0; i < 400; i++) {
-        struct packet p = { .at_ns = START_NS + i * MS, .from = CLIENT, .flags = ACK, .seq = 100,
-                            .ack = 1, .client_port = (uint16_t)(1024 + i) };
+        struct packet p = { .at_ns = START_NS + i * MS,
+                            .from = CLIENT,
+                            .flags = ACK,
+                            .seq = 100,
+                            .ack = 1,
+                            .client_port = (uint16_t)(1024 + i) };
         send_bytes(&r, &p, (struct bytes){ (const uint8_t *)"x", 1 });
     }
     struct bytes item;
@@ -309,10 +314,14 @@ Test(analyze, segments_that_wait_behind_a_hole_count_as_memory)
     static const uint8_t BYTES[1000] = { 1 };
     struct run_of_packets r = begin_run(256 * 1024);
     for (uint16_t i = 0; i < 400; i++) {
-        struct packet p = { .at_ns = START_NS + i * MS, .from = CLIENT, .flags = ACK, .seq = 100,
-                            .ack = 1, .client_port = (uint16_t)(50000 + i / 100) };
+        struct packet p = { .at_ns = START_NS + i * MS,
+                            .from = CLIENT,
+                            .flags = ACK,
+                            .seq = 100,
+                            .ack = 1,
+                            .client_port = (uint16_t)(50000 + i / 100) };
         send_bytes(&r, &p, (struct bytes){ BYTES, 1 });
-        p.seq = 5000 + i % 100 * 2000;
+        p.seq = 5000 + (uint32_t)(i % 100) * 2000;
         send_bytes(&r, &p, (struct bytes){ BYTES, sizeof BYTES });
     }
     cr_expect_gt(analysis_flows(r.analysis), 4, "four connections hold more than there is");
@@ -324,8 +333,9 @@ Test(analyze, one_broken_timestamp_ends_no_other_flow)
 {
     struct run_of_packets r = begin_run(1 << 20);
     send_handshake(&r, START_NS, 100);
-    struct packet broken = { .at_ns = START_NS * 2, .from = CLIENT, .flags = SYN, .seq = 7,
-                             .client_port = 50001 };
+    struct packet broken = {
+        .at_ns = START_NS * 2, .from = CLIENT, .flags = SYN, .seq = 7, .client_port = 50001
+    };
     send_bytes(&r, &broken, (struct bytes){ 0 });
     send_text(&r, START_NS + 3 * MS, CLIENT, 101, 5001, "GET / ");
     send_text(&r, START_NS + 4 * MS, SERVER, 5001, 107, "HTTP/1.1 200");
@@ -342,8 +352,11 @@ Test(analyze, a_long_pause_ends_flows)
     struct run_of_packets r = begin_run(1 << 20);
     send_handshake(&r, START_NS, 100);
     for (int64_t i = 0; i < 2; i++) {
-        struct packet later = { .at_ns = START_NS + 7200 * NS_PER_SECOND + i, .from = CLIENT,
-                                .flags = SYN, .seq = 7, .client_port = (uint16_t)(50001 + i) };
+        struct packet later = { .at_ns = START_NS + 7200 * NS_PER_SECOND + i,
+                                .from = CLIENT,
+                                .flags = SYN,
+                                .seq = 7,
+                                .client_port = (uint16_t)(50001 + i) };
         send_bytes(&r, &later, (struct bytes){ 0 });
     }
     finish_run(&r);
@@ -355,12 +368,14 @@ Test(analyze, a_long_pause_ends_flows)
 
 /* A ServerHello and more, so that there is something to park. */
 static const uint8_t CLIENT_HELLO[] = {
-    22, 3, 1, 0, 47, 1, 0, 0, 43, 3, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17,
-    18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 0, 0, 2, 0x13, 0x01, 1, 0, 0, 0,
+    22, 3,  1,  0,  47, 1,  0,  0,  43, 3,  3,    1,    2,  3,  4,  5,  6,  7,
+    8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18,   19,   20, 21, 22, 23, 24, 25,
+    26, 27, 28, 29, 30, 31, 32, 0,  0,  2,  0x13, 0x01, 1,  0,  0,  0,
 };
 static const uint8_t SERVER_HELLO[] = {
-    22, 3, 3, 0, 44, 2, 0, 0, 40, 3, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17,
-    18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 0, 0x13, 0x01, 0, 0, 0,
+    22, 3,  3,  0,  44, 2,  0,  0,  40, 3,  3,    1,    2,  3,  4,  5,  6,
+    7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17,   18,   19, 20, 21, 22, 23,
+    24, 25, 26, 27, 28, 29, 30, 31, 32, 0,  0x13, 0x01, 0,  0,  0,
 };
 static const uint8_t DATA[] = { 23, 3, 3, 0, 4, 9, 9, 9, 9 };
 
@@ -372,12 +387,12 @@ static void converse(struct run_of_packets *r, int64_t gap_ns)
         const uint8_t *bytes;
         uint32_t len, again; /* again: begins so many bytes earlier, as a retransmission does */
     } STEPS[] = {
-        { CLIENT, CLIENT_HELLO, 20, 0 },     { CLIENT, CLIENT_HELLO + 20, 32, 0 },
-        { SERVER, SERVER_HELLO, 49, 0 },     { SERVER, SERVER_HELLO + 40, 9, 9 },
-        { CLIENT, DATA, 9, 0 },              { SERVER, DATA, 3, 0 },
-        { SERVER, DATA + 3, 6, 0 },          { CLIENT, DATA, 0, 0 },
-        { SERVER, DATA, 9, 0 },              { CLIENT, DATA, 9, 0 },
-        { CLIENT, DATA, 9, 9 },              { SERVER, DATA, 9, 0 },
+        { CLIENT, CLIENT_HELLO, 20, 0 }, { CLIENT, CLIENT_HELLO + 20, 32, 0 },
+        { SERVER, SERVER_HELLO, 49, 0 }, { SERVER, SERVER_HELLO + 40, 9, 9 },
+        { CLIENT, DATA, 9, 0 },          { SERVER, DATA, 3, 0 },
+        { SERVER, DATA + 3, 6, 0 },      { CLIENT, DATA, 0, 0 },
+        { SERVER, DATA, 9, 0 },          { CLIENT, DATA, 9, 0 },
+        { CLIENT, DATA, 9, 9 },          { SERVER, DATA, 9, 0 },
     };
     uint32_t next[2] = { 101, 5001 };
     int64_t at_ns = START_NS;
@@ -386,8 +401,11 @@ static void converse(struct run_of_packets *r, int64_t gap_ns)
     send_bare(r, at_ns += gap_ns, CLIENT, ACK, 101, 5001);
     for (unsigned i = 0; i < sizeof STEPS / sizeof STEPS[0]; i++) {
         enum side side = STEPS[i].from;
-        struct packet p = { .at_ns = at_ns += gap_ns, .from = side, .flags = ACK,
-                            .seq = next[side] - STEPS[i].again, .ack = next[other_side(side)] };
+        struct packet p = { .at_ns = at_ns += gap_ns,
+                            .from = side,
+                            .flags = ACK,
+                            .seq = next[side] - STEPS[i].again,
+                            .ack = next[other_side(side)] };
         send_bytes(r, &p, (struct bytes){ STEPS[i].bytes, STEPS[i].len });
         next[side] += STEPS[i].len - STEPS[i].again;
     }
@@ -397,7 +415,7 @@ static void converse(struct run_of_packets *r, int64_t gap_ns)
 static void count_in_steps(struct facts *f, int64_t gap_ns)
 {
     int64_t start_ns = f->start_ns;
-#define IS_TIME(type) _Generic((type)0, int64_t: true, default: false)
+#define IS_TIME(type) _Generic((type)0, int64_t : true, default : false)
 #define STEP(type, name)                                                                           \
     if (IS_TIME(type) && f->name != 0)                                                             \
         f->name = (type)(((int64_t)f->name - start_ns) / gap_ns + 1);
@@ -448,7 +466,10 @@ Test(analyze, what_is_no_tcp_is_counted_by_reason)
 {
     struct run_of_packets r = begin_run(1 << 20);
     static const uint8_t ARP[28] = { 0, 1 };
-    struct frame f = { .at_ns = START_NS, .number = 1, .link_type = DLT_RAW_IP, .wire_len = 28,
+    struct frame f = { .at_ns = START_NS,
+                       .number = 1,
+                       .link_type = DLT_RAW_IP,
+                       .wire_len = 28,
                        .data = { ARP, sizeof ARP } };
     cr_assert_eq(analysis_frame(r.analysis, &f), STATUS_OK);
     const struct drop_counts *drops = analysis_drops(r.analysis);

@@ -56,11 +56,16 @@ Test(content, each_message_has_its_bit)
         uint8_t type;
         unsigned bit;
     } CASES[] = {
-        { 4, CONTENT_NEW_SESSION_TICKET },   { 5, CONTENT_END_OF_EARLY_DATA },
-        { 11, CONTENT_CERTIFICATE },         { 25, CONTENT_CERTIFICATE },
-        { 13, CONTENT_CERTIFICATE_REQUEST }, { 15, CONTENT_CERTIFICATE_VERIFY },
-        { 20, CONTENT_FINISHED },            { 24, CONTENT_KEY_UPDATE },
-        { 0, CONTENT_OTHER_MESSAGE },        { 2, CONTENT_OTHER_MESSAGE },
+        { 4, CONTENT_NEW_SESSION_TICKET },
+        { 5, CONTENT_END_OF_EARLY_DATA },
+        { 11, CONTENT_CERTIFICATE },
+        { 25, CONTENT_CERTIFICATE },
+        { 13, CONTENT_CERTIFICATE_REQUEST },
+        { 15, CONTENT_CERTIFICATE_VERIFY },
+        { 20, CONTENT_FINISHED },
+        { 24, CONTENT_KEY_UPDATE },
+        { 0, CONTENT_OTHER_MESSAGE },
+        { 2, CONTENT_OTHER_MESSAGE },
     };
     for (size_t i = 0; i < COUNT(CASES); i++) {
         struct builder b = { 0 };
@@ -115,8 +120,10 @@ Test(content, messages_over_several_records)
         uint16_t first = read_one(&r, HANDSHAKE, bytes_first(whole, cut));
         uint16_t second = read_one(&r, HANDSHAKE, bytes_after(whole, cut));
         unsigned all = (unsigned)(first | second) & ~(unsigned)CONTENT_OTHER_MESSAGE;
-        cr_expect_eq(all, CONTENT_HANDSHAKE | CONTENT_CERTIFICATE | CONTENT_FINISHED |
-                              CONTENT_NEW_SESSION_TICKET, "%zu", cut);
+        cr_expect_eq(all,
+                     CONTENT_HANDSHAKE | CONTENT_CERTIFICATE | CONTENT_FINISHED |
+                         CONTENT_NEW_SESSION_TICKET,
+                     "%zu", cut);
         bool at_border = cut == 104 || cut == 140;
         cr_expect_eq((second & CONTENT_OTHER_MESSAGE) != 0, !at_border, "%zu", cut);
     }

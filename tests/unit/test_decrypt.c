@@ -33,14 +33,15 @@ static struct secret secret_of(const char *hex)
 }
 
 /* RFC 8448 3: simple 1-RTT handshake, TLS_AES_128_GCM_SHA256. */
-static const char CLIENT_HANDSHAKE_SECRET[] =
-    "b3 ed db 12 6e 06 7f 35 a7 80 b3 ab f4 5e 2d 8f 3b 1a 95 07 38 f5 2e 96 00 74 6a 0e 27 a5 5a 21";
+static const char CLIENT_HANDSHAKE_SECRET[] = "b3 ed db 12 6e 06 7f 35 a7 80 b3 ab f4 5e 2d 8f 3b "
+                                              "1a 95 07 38 f5 2e 96 00 74 6a 0e 27 a5 5a 21";
 static const char CLIENT_FINISHED_RECORD[] =
-    "75 ec 4d c2 38 cc e6 0b 29 80 44 a7 1e 21 9c 56 cc 77 b0 51 7f e9 b9 3c 7a 4b fc 44 d8 7f 38 f8"
+    "75 ec 4d c2 38 cc e6 0b 29 80 44 a7 1e 21 9c 56 cc 77 b0 51 7f e9 b9 3c 7a 4b fc 44 d8 7f 38 "
+    "f8"
     "03 38 ac 98 fc 46 de b3 84 bd 1c ae ac ab 68 67 d7 26 c4 05 46";
-static const char CLIENT_FINISHED[] =
-    "14 00 00 20 a8 ec 43 6d 67 76 34 ae 52 5a c1 fc eb e1 1a 03 9e c1 76 94 fa c6 e9 85 27 b6 42 f2"
-    "ed d5 ce 61";
+static const char CLIENT_FINISHED[] = "14 00 00 20 a8 ec 43 6d 67 76 34 ae 52 5a c1 fc eb e1 1a 03 "
+                                      "9e c1 76 94 fa c6 e9 85 27 b6 42 f2"
+                                      "ed d5 ce 61";
 
 static void expect_octets(const uint8_t *at, const char *hex)
 {
@@ -52,8 +53,9 @@ Test(decrypt, keys_of_rfc_8448)
 {
     struct record_key key;
     struct secret client = secret_of(CLIENT_HANDSHAKE_SECRET);
-    struct secret server = secret_of("b6 7b 7d 69 0c c1 6c 4e 75 e5 42 13 cb 2d 37 b4 e9 c9 12 bc de"
-                                     "d9 10 5d 42 be fd 59 d3 91 ad 38");
+    struct secret server =
+        secret_of("b6 7b 7d 69 0c c1 6c 4e 75 e5 42 13 cb 2d 37 b4 e9 c9 12 bc de"
+                  "d9 10 5d 42 be fd 59 d3 91 ad 38");
     cr_assert(record_key_13(0x1301, &client, &key));
     expect_octets(key.key, "db fa a6 93 d1 76 2c 5b 66 6a f5 d9 50 25 8d 01");
     expect_octets(key.iv, "5b d3 c7 1b 83 6e 0b 76 bb 73 26 5f");

@@ -77,9 +77,8 @@ static struct facts draw_facts(uint64_t *state)
         ends[i]->port = (uint16_t)draw(state);
     }
     f.ip_version = draw(state) % 2 == 0 ? 4 : 6;
-#define IS_TIME(type) _Generic((type)0, int64_t: true, default: false)
-#define DRAW(type, name)                                                                           \
-    f.name = IS_TIME(type) ? (type)draw_time(state) : (type)draw_number(state);
+#define IS_TIME(type) _Generic((type)0, int64_t : true, default : false)
+#define DRAW(type, name) f.name = IS_TIME(type) ? (type)draw_time(state) : (type)draw_number(state);
 #define DRAW_2(type, name) DRAW(type, name[CLIENT]) DRAW(type, name[SERVER])
     FACTS_SCALAR(DRAW, DRAW_2)
 #undef DRAW
@@ -222,8 +221,8 @@ Test(facts, packed_bytes_that_were_cut_are_refused)
         uint8_t *exact = malloc(len + 1);
         cr_assert_not_null(exact);
         memcpy(exact, packed.at, len);
-        cr_assert_not(facts_unpack((struct bytes){ exact, len }, records, &back), "%zu of %zu",
-                      len, packed.len);
+        cr_assert_not(facts_unpack((struct bytes){ exact, len }, records, &back), "%zu of %zu", len,
+                      packed.len);
         free(exact);
     }
     facts_done(&f);
@@ -334,10 +333,9 @@ Test(facts, finishing_orders_records_by_time_packet_and_offset)
     facts_finish(&f);
     for (unsigned i = 1; i < f.record_count; i++) {
         const struct record *a = &f.records[i - 1], *b = &f.records[i];
-        cr_assert(a->at_ns < b->at_ns ||
-                  (a->at_ns == b->at_ns && (a->packet_no < b->packet_no ||
-                                            (a->packet_no == b->packet_no &&
-                                             a->offset <= b->offset))));
+        cr_assert(a->at_ns < b->at_ns || (a->at_ns == b->at_ns && (a->packet_no < b->packet_no ||
+                                                                   (a->packet_no == b->packet_no &&
+                                                                    a->offset <= b->offset))));
     }
     facts_done(&f);
 }

@@ -117,8 +117,8 @@ static void expect_contents(const char *what, const struct facts *f, enum side s
     for (unsigned i = 0; i < f->record_count; i++) {
         if (f->records[i].side != side || f->records[i].content == 0)
             continue;
-        cr_expect_eq(f->records[i].content, *expected, "%s: side %u record %u: %u, expected %u", what,
-                     side, i, f->records[i].content, *expected);
+        cr_expect_eq(f->records[i].content, *expected, "%s: side %u record %u: %u, expected %u",
+                     what, side, i, f->records[i].content, *expected);
         if (*expected != 0)
             expected++;
     }
@@ -145,8 +145,8 @@ static uint16_t content_of(const struct facts *f, int index)
 /* ---- every suite ---- */
 
 static const char *const SUITES_13[] = {
-    "TLS_AES_128_GCM_SHA256",       "TLS_AES_256_GCM_SHA384",   "TLS_CHACHA20_POLY1305_SHA256",
-    "TLS_AES_128_CCM_SHA256",       "TLS_AES_128_CCM_8_SHA256",
+    "TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384",   "TLS_CHACHA20_POLY1305_SHA256",
+    "TLS_AES_128_CCM_SHA256", "TLS_AES_128_CCM_8_SHA256",
 };
 
 static const char *const SUITES_12[] = {
@@ -158,7 +158,7 @@ static const char *const SUITES_12[] = {
     "ECDHE-ECDSA-AES256-SHA384",
 };
 
-static const uint16_t SERVER_FULL_13[] = { EXTENSIONS, CERTIFICATE, VERIFY, FINISHED,
+static const uint16_t SERVER_FULL_13[] = { EXTENSIONS, CERTIFICATE, VERIFY,      FINISHED,
                                            TICKET,     TICKET,      STATUS_LINE, 0 };
 static const uint16_t CLIENT_FULL[] = { FINISHED, REQUEST_LINE, 0 };
 static const uint16_t SERVER_FULL_12[] = { FINISHED, STATUS_LINE, 0 };
@@ -202,8 +202,8 @@ Test(keyed, every_suite_of_tls_12)
                                         SSL_OP_NO_EXTENDED_MASTER_SECRET };
     for (size_t i = 0; i < COUNT(SUITES_12) * COUNT(OPTIONS); i++) {
         const char *suite = SUITES_12[i / COUNT(OPTIONS)];
-        struct talk *t = talk_open(&(struct talk_options){ .suites_12 = suite,
-                                                           .no = OPTIONS[i % COUNT(OPTIONS)] });
+        struct talk *t = talk_open(
+            &(struct talk_options){ .suites_12 = suite, .no = OPTIONS[i % COUNT(OPTIONS)] });
         exchange(t);
         struct facts f = read_talk(t, &(struct damage){ 0 });
         cr_expect_eq(f.keys, KEYS_USED, "%s", suite);
@@ -236,8 +236,8 @@ Test(keyed, tls_12_resumed)
 struct early_case {
     const char *what, *suite;
     bool accepts;
-    const char *groups;      /* of the server: another one leads to HelloRetryRequest */
-    bool forgets;            /* the server's ticket keys are others */
+    const char *groups; /* of the server: another one leads to HelloRetryRequest */
+    bool forgets;       /* the server's ticket keys are others */
     enum kind kind;
     enum early_data early_data;
     const char *reason;
@@ -310,7 +310,8 @@ Test(keyed, early_data_in_each_of_its_ways)
     }
 }
 
-/* The client's Finished is found behind early data that cannot be opened, and the answer is known. */
+/* The client's Finished is found behind early data that cannot be opened, and the answer is known.
+ */
 Test(keyed, early_data_without_its_secret)
 {
     for (size_t i = 0; i < COUNT(EARLY_CASES); i++) {
@@ -333,7 +334,7 @@ Test(keyed, early_data_without_its_secret)
 
 Test(keyed, key_updates)
 {
-    static const uint16_t CLIENT_RECORDS[] = { FINISHED, APPLICATION, KEY_UPDATE, APPLICATION,
+    static const uint16_t CLIENT_RECORDS[] = { FINISHED,   APPLICATION, KEY_UPDATE, APPLICATION,
                                                KEY_UPDATE, APPLICATION, 0 };
     struct talk *t = talk_open(&(struct talk_options){ .suites_13 = "TLS_AES_256_GCM_SHA384" });
     talk_settle(t);
@@ -352,8 +353,10 @@ Test(keyed, key_updates)
 Test(keyed, client_certificate)
 {
     static const uint16_t CLIENT_RECORDS[] = { CERTIFICATE, VERIFY, FINISHED, REQUEST_LINE, 0 };
-    static const uint16_t SERVER_RECORDS[] = { EXTENSIONS, CERTIFICATE_REQUEST, CERTIFICATE, VERIFY,
-                                               FINISHED, TICKET, TICKET, STATUS_LINE, 0 };
+    static const uint16_t SERVER_RECORDS[] = {
+        EXTENSIONS, CERTIFICATE_REQUEST, CERTIFICATE, VERIFY, FINISHED, TICKET, TICKET, STATUS_LINE,
+        0
+    };
     struct talk *t = talk_open(&(struct talk_options){ .client_certificate = true });
     exchange(t);
     struct facts f = read_talk(t, &(struct damage){ 0 });
@@ -386,8 +389,8 @@ Test(keyed, encrypted_alert_by_name)
 
 static void add_frame(char *at, size_t *len, uint8_t type, uint32_t stream, size_t body_len)
 {
-    const uint8_t header[] = { 0, (uint8_t)(body_len >> 8), (uint8_t)body_len, type, 0, 0, 0, 0,
-                               (uint8_t)stream };
+    const uint8_t header[] = { 0, (uint8_t)(body_len >> 8), (uint8_t)body_len, type, 0, 0, 0,
+                               0, (uint8_t)stream };
     memcpy(at + *len, header, sizeof header);
     memset(at + *len + sizeof header, 0, body_len);
     *len += sizeof header + body_len;
@@ -556,8 +559,8 @@ Test(keyed, judged_without_keys_as_if_there_were_none)
 /* Whatever secret is missing: what is said with certainty is right. */
 Test(keyed, any_secret_may_be_missing)
 {
-    static const char *const LABELS[] = { "CLIENT_EARLY", "CLIENT_HANDSHAKE", "SERVER_HANDSHAKE",
-                                          "CLIENT_TRAFFIC", "SERVER_TRAFFIC", "CLIENT_",
+    static const char *const LABELS[] = { "CLIENT_EARLY",   "CLIENT_HANDSHAKE", "SERVER_HANDSHAKE",
+                                          "CLIENT_TRAFFIC", "SERVER_TRAFFIC",   "CLIENT_",
                                           "SERVER_" };
     for (size_t i = 0; i < COUNT(EARLY_CASES) * COUNT(LABELS); i++) {
         const struct early_case *c = &EARLY_CASES[i / COUNT(LABELS)];
@@ -582,7 +585,8 @@ Test(keyed, any_flight_may_be_missing)
 {
     struct talk *t = talk_long();
     struct facts all = read_talk(t, &(struct damage){ 0 });
-    for (unsigned lost = 2; lost <= t->flight_count; lost++) { /* without a ClientHello no secrets */
+    for (unsigned lost = 2; lost <= t->flight_count;
+         lost++) { /* without a ClientHello no secrets */
         struct facts f = read_talk(t, &(struct damage){ .lost_flight = lost });
         unsigned opened = 0;
         for (unsigned i = 0; i < f.record_count; i++)
@@ -652,11 +656,11 @@ Test(keyed, ends_when_it_has_enough)
     size_t most = 0;
     for (unsigned i = 0; i < t->flight_count; i++) {
         read_run(&tls, &f, t, i, 0, t->flight[i].len, false);
-        most = tls_keyed_memory(&tls) > most ? tls_keyed_memory(&tls) : most;
+        most = tls_held_memory(&tls) > most ? tls_held_memory(&tls) : most;
     }
     cr_expect_gt(most, 0);
     cr_expect_null(tls.keyed);
-    cr_expect_eq(tls_keyed_memory(&tls), 0);
+    cr_expect_eq(tls_held_memory(&tls), 0);
     cr_expect_eq(f.keys, KEYS_USED);
     tls_done(&tls);
     facts_done(&f);

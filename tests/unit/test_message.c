@@ -64,7 +64,8 @@ static void read_body(struct message_reader *m, struct run body, struct log *log
     cr_assert_eq(body.len, 0);
 }
 
-/* Bytes [from, to) that came in a segment of their own; of the last `cut` only the number is known. */
+/* Bytes [from, to) that came in a segment of their own; of the last `cut` only the number is known.
+ */
 static struct run part_of(const struct body_bytes *b, uint32_t from, uint32_t to, uint32_t cut)
 {
     return (struct run){

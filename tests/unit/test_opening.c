@@ -8,22 +8,34 @@ enum { CLIENT_ISN = 1000, SERVER_ISN = 5000 };
 
 static struct segment syn_at(int64_t at_ns, uint32_t isn, uint32_t timestamp)
 {
-    return (struct segment){ .at_ns = at_ns, .seq = isn, .flags = TCP_SYN, .mss = 1460,
-                             .has_timestamp = timestamp != 0, .timestamp_value = timestamp };
+    return (struct segment){ .at_ns = at_ns,
+                             .seq = isn,
+                             .flags = TCP_SYN,
+                             .mss = 1460,
+                             .has_timestamp = timestamp != 0,
+                             .timestamp_value = timestamp };
 }
 
 static struct segment syn_ack_at(int64_t at_ns, uint32_t isn, uint32_t acked, uint32_t timestamp,
                                  uint32_t echo)
 {
-    return (struct segment){ .at_ns = at_ns, .seq = isn, .ack = acked, .flags = TCP_SYN | TCP_ACK,
-                             .mss = 1400, .has_timestamp = echo != 0,
-                             .timestamp_value = timestamp, .timestamp_echo = echo };
+    return (struct segment){ .at_ns = at_ns,
+                             .seq = isn,
+                             .ack = acked,
+                             .flags = TCP_SYN | TCP_ACK,
+                             .mss = 1400,
+                             .has_timestamp = echo != 0,
+                             .timestamp_value = timestamp,
+                             .timestamp_echo = echo };
 }
 
 static struct segment ack_at(int64_t at_ns, uint32_t acked, uint32_t echo)
 {
-    return (struct segment){ .at_ns = at_ns, .seq = CLIENT_ISN + 1, .ack = acked,
-                             .flags = TCP_ACK, .has_timestamp = echo != 0,
+    return (struct segment){ .at_ns = at_ns,
+                             .seq = CLIENT_ISN + 1,
+                             .ack = acked,
+                             .flags = TCP_ACK,
+                             .has_timestamp = echo != 0,
                              .timestamp_echo = echo };
 }
 

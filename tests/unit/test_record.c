@@ -83,7 +83,8 @@ static void read_run(struct record_reader *r, struct run run, struct log *log)
     cr_assert_eq(run.len, 0, "EVENT_MORE comes when the run is used up");
 }
 
-/* Bytes [from, to) of the stream in a segment of their own; the last `cut` are behind the snaplen. */
+/* Bytes [from, to) of the stream in a segment of their own; the last `cut` are behind the snaplen.
+ */
 static struct run segment_of(const struct stream_bytes *b, uint32_t from, uint32_t to, uint32_t cut)
 {
     return (struct run){
@@ -98,8 +99,9 @@ static struct run segment_of(const struct stream_bytes *b, uint32_t from, uint32
 
 static struct run hole_of(uint32_t from, uint32_t to)
 {
-    return (struct run){ .offset = from, .len = to - from, .is_hole = true, .at_ns = 1,
-                         .ack = ACK_UNKNOWN };
+    return (struct run){
+        .offset = from, .len = to - from, .is_hole = true, .at_ns = 1, .ack = ACK_UNKNOWN
+    };
 }
 
 static struct log whole_log(const struct stream_bytes *b)
@@ -305,11 +307,11 @@ Test(record, headers_are_plausible_within_the_limits_of_all_versions)
         uint8_t header[RECORD_HEADER_LEN];
         bool plausible;
     } CASES[] = {
-        { { 20, 3, 1, 0, 1 }, true },         { { 24, 3, 3, 0, 0 }, true },
-        { { 22, 3, 0, 0, 4 }, true },         { { 23, 3, 4, 0x48, 0x00 }, true },
-        { { 23, 3, 3, 0x48, 0x01 }, false },  { { 19, 3, 3, 0, 1 }, false },
-        { { 25, 3, 3, 0, 1 }, false },        { { 23, 2, 3, 0, 1 }, false },
-        { { 23, 3, 5, 0, 1 }, false },        { { 0, 0, 0, 0, 0 }, false },
+        { { 20, 3, 1, 0, 1 }, true },        { { 24, 3, 3, 0, 0 }, true },
+        { { 22, 3, 0, 0, 4 }, true },        { { 23, 3, 4, 0x48, 0x00 }, true },
+        { { 23, 3, 3, 0x48, 0x01 }, false }, { { 19, 3, 3, 0, 1 }, false },
+        { { 25, 3, 3, 0, 1 }, false },       { { 23, 2, 3, 0, 1 }, false },
+        { { 23, 3, 5, 0, 1 }, false },       { { 0, 0, 0, 0, 0 }, false },
     };
     for (unsigned i = 0; i < sizeof CASES / sizeof CASES[0]; i++)
         cr_assert_eq(record_header_plausible(CASES[i].header), CASES[i].plausible, "case %u", i);

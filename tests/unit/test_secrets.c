@@ -71,7 +71,8 @@ static struct secrets *secrets_of(struct buffer *b)
     return s;
 }
 
-/* A text with all of it: labels of use and of none, both ends of lines, comments, hex of both cases. */
+/* A text with all of it: labels of use and of none, both ends of lines, comments, hex of both
+ * cases. */
 static void add_key_log(struct buffer *b)
 {
     add_text(b, "# SSL/TLS secrets log file\n\n");

@@ -9,7 +9,7 @@ enum { STREAM_LEN = 48, NEVER_SEEN = 256 };
 
 /* What came out of a stream: each byte with what was known of it. */
 struct output {
-    int value[STREAM_LEN];    /* NEVER_SEEN in a hole, -1 behind a snaplen cut */
+    int value[STREAM_LEN]; /* NEVER_SEEN in a hole, -1 behind a snaplen cut */
     int64_t at_ns[STREAM_LEN];
     uint64_t packet_no[STREAM_LEN];
     int32_t ack[STREAM_LEN];
@@ -214,7 +214,7 @@ static uint32_t random_below(uint64_t *state, uint32_t n)
 struct model {
     int value[STREAM_LEN]; /* first copy of each byte; NEVER_SEEN */
     int64_t at_ns[STREAM_LEN];
-    uint32_t given;        /* behind the last byte that is out */
+    uint32_t given; /* behind the last byte that is out */
 };
 
 static void model_add(struct model *m, const struct piece *p, uint32_t offset)

@@ -71,8 +71,9 @@ static void add_client_hello(struct builder *b, bool early_data)
 static void add_server_hello(struct builder *b, uint16_t version, bool retry)
 {
     static const uint8_t RETRY[] = {
-        0xCF, 0x21, 0xAD, 0x74, 0xE5, 0x9A, 0x61, 0x11, 0xBE, 0x1D, 0x8C, 0x02, 0x1E, 0x65, 0xB8, 0x91,
-        0xC2, 0xA2, 0x11, 0x16, 0x7A, 0xBB, 0x8C, 0x5E, 0x07, 0x9E, 0x09, 0xE2, 0xC8, 0xA8, 0x33, 0x9C
+        0xCF, 0x21, 0xAD, 0x74, 0xE5, 0x9A, 0x61, 0x11, 0xBE, 0x1D, 0x8C,
+        0x02, 0x1E, 0x65, 0xB8, 0x91, 0xC2, 0xA2, 0x11, 0x16, 0x7A, 0xBB,
+        0x8C, 0x5E, 0x07, 0x9E, 0x09, 0xE2, 0xC8, 0xA8, 0x33, 0x9C
     }; /* RFC 8446 4.1.3 */
     add_u8(b, HANDSHAKE_SERVER_HELLO);
     size_t body = open_vector(b, 3);
@@ -248,9 +249,12 @@ static const struct {
     const char *name;
     talk_maker *make;
 } TALKS[] = {
-    { "TLS 1.3 with retry", talk_tls13_retry }, { "TLS 1.2", talk_tls12_full },
-    { "refused", talk_refused },                { "STARTTLS", talk_starttls },
-    { "PROXY header", talk_proxied },           { "plaintext", talk_plain },
+    { "TLS 1.3 with retry", talk_tls13_retry },
+    { "TLS 1.2", talk_tls12_full },
+    { "refused", talk_refused },
+    { "STARTTLS", talk_starttls },
+    { "PROXY header", talk_proxied },
+    { "plaintext", talk_plain },
 };
 enum { TALK_COUNT = sizeof TALKS / sizeof TALKS[0] };
 
@@ -432,9 +436,9 @@ Test(tls, facts_of_a_full_tls12_handshake)
     struct reading r = read_whole(talk_tls12_full());
     const struct facts *f = &r.facts;
     cr_expect_eq(f->version, 0x0303);
-    cr_expect_eq(f->messages[SERVER], 1U << HANDSHAKE_CERTIFICATE | 1U << HANDSHAKE_SERVER_HELLO_DONE |
-                                          1U << HANDSHAKE_SERVER_KEY_EXCHANGE |
-                                          1U << HANDSHAKE_NEW_SESSION_TICKET);
+    cr_expect_eq(f->messages[SERVER],
+                 1U << HANDSHAKE_CERTIFICATE | 1U << HANDSHAKE_SERVER_HELLO_DONE |
+                     1U << HANDSHAKE_SERVER_KEY_EXCHANGE | 1U << HANDSHAKE_NEW_SESSION_TICKET);
     cr_expect_eq(f->messages[CLIENT], 1U << HANDSHAKE_CLIENT_KEY_EXCHANGE);
     cr_expect_eq(f->named_group, 29);
     cr_expect_eq(f->issued_ticket_len, 96);
@@ -562,8 +566,12 @@ Test(tls, a_hello_captured_behind_the_retry_that_answers_it_is_the_first)
     int64_t client_len = (int64_t)t.flight[0].bytes.len;
     r.offset[CLIENT] = client_len; /* what the retry acknowledges */
     read_part(&r, SERVER, t.flight[1].bytes.at, (uint32_t)t.flight[1].bytes.len, CAPTURED);
-    struct run late = { .len = (uint32_t)client_len, .data = built(&t.flight[0].bytes),
-                        .starts_segment = true, .at_ns = 1, .packet_no = 1, .ack = 0 };
+    struct run late = { .len = (uint32_t)client_len,
+                        .data = built(&t.flight[0].bytes),
+                        .starts_segment = true,
+                        .at_ns = 1,
+                        .packet_no = 1,
+                        .ack = 0 };
     cr_assert_eq(tls_add_run(&r.tls, &r.facts, CLIENT, late), STATUS_OK);
     cr_expect(r.facts.client_hello_complete && r.facts.early_data_offered);
     cr_expect_eq(r.facts.second_hello_seen, 0);
@@ -663,9 +671,13 @@ Test(tls, a_flight_found_behind_a_snaplen_is_unsure_behind_a_cut)
     for (unsigned i = 0; i < t.count; i++) {
         const struct builder *b = &t.flight[i].bytes;
         uint32_t seen = i == 3 ? 30 : (uint32_t)b->len; /* ServerHello: its header and no more */
-        struct run run = { .offset = r.offset[t.flight[i].side], .len = (uint32_t)b->len,
-                           .data = { b->at, seen }, .starts_segment = true, .at_ns = 1 + i,
-                           .packet_no = 1 + i, .ack = 0 };
+        struct run run = { .offset = r.offset[t.flight[i].side],
+                           .len = (uint32_t)b->len,
+                           .data = { b->at, seen },
+                           .starts_segment = true,
+                           .at_ns = 1 + i,
+                           .packet_no = 1 + i,
+                           .ack = 0 };
         r.offset[t.flight[i].side] += run.len;
         cr_assert_eq(tls_add_run(&r.tls, &r.facts, t.flight[i].side, run), STATUS_OK);
     }

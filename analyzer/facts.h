@@ -221,8 +221,8 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
     X2(uint32_t, records_seen)    /* all records, also those not kept */                           \
     X2(uint8_t, records_full)     /* no more are kept */                                           \
     X2(uint8_t, not_tls)          /* that side's bytes are no TLS records */                       \
-    X2(uint8_t, begin_unread)     /* its first payload bytes were not captured, or too few of them \
-                                     to tell whether it speaks TLS */                              \
+    X2(uint8_t, begin_unread)     /* its first payload, or that of a segment behind plaintext, was \
+                                     cut so short that TLS may begin there unseen */               \
     X(uint8_t, keys)              /* enum keys */                                                  \
     X(uint8_t, tls_reversed)      /* the TCP server sent the ClientHello: sides of records,        \
                                      messages, CCS and alerts are those of TLS, not of TCP */

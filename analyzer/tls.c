@@ -712,6 +712,8 @@ static enum status find_tls(struct tls *t, struct facts *f, enum side side, stru
             s->mode = TLS_RECORDS;
         return status;
     }
+    if (!is_short(run) && run->data.len < RECORD_HEADER_LEN) /* TLS may begin here unseen */
+        f->begin_unread[side] = 1;
     s->mode = TLS_PLAIN;
     return read_plaintext(t, f, side, run);
 }

@@ -545,6 +545,11 @@ Test(tls, too_few_bytes_to_tell_are_neither_tls_nor_plaintext)
     struct reading plain = read_whole(talk_plain());
     cr_assert_eq(plain.facts.begin_unread[CLIENT], 0);
     close_reading(&plain);
+    plain = begin_reading();
+    struct run cut = { .len = 40, .data = { (const uint8_t *)"* OK", 4 }, .starts_segment = true };
+    cr_assert_eq(tls_add_run(&plain.tls, &plain.facts, SERVER, cut), STATUS_OK);
+    cr_assert_eq(plain.facts.begin_unread[SERVER], 1, "STARTTLS may follow");
+    close_reading(&plain);
 }
 
 Test(tls, a_hello_that_answers_a_retry_is_the_second_although_the_first_is_lost)

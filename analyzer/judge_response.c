@@ -534,6 +534,18 @@ static bool is_ticket_gap(const struct search *s, const struct record *r)
     return r->type == RECORD_CUT && s->ticket_len != 0 && r->len == s->ticket_len + HEADER_LEN;
 }
 
+/* Whether tickets or SETTINGS may be missing that the client had before its request: not the response,
+ * but what would have told it from records like them. */
+static bool is_lost_before_candidates(const struct search *s)
+{
+    const struct trial *t = s->t;
+    int first = t->h.server_finished == NOWHERE ? 0 : t->h.server_finished + 1;
+    for (int place = first; s->count > 0 && place < s->candidate[0]; place++)
+        if (record_is_gap(series_at(&t->server, place)))
+            return t->is_tls13 && t->h.server_finished != NOWHERE;
+    return false;
+}
+
 /* The walk over the candidates. */
 static void choose(struct search *s, struct verdict *v)
 {
@@ -545,7 +557,7 @@ static void choose(struct search *s, struct verdict *v)
     bool behind_gap = false;
     bool is_cut = t->is_tls13 && !t->f->server_hello_complete;
     bool is_padded = t->is_tls13 && t->h.server_padding == PADDING_BLOCK;
-    if (is_padded || is_cut || t->request_is_unsure)
+    if (is_padded || is_cut || t->request_is_unsure || is_lost_before_candidates(s))
         basis = BASIS_WEAK;
     for (int i = 0; i < s->count; i++) {
         const struct record *r = candidate_at(s, i);

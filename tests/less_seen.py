@@ -24,8 +24,18 @@ SNAPLENS = [54, 60, 64, 68, 72, 80, 96, 110, 128, 140, 160, 192, 256, 320, 400, 
 CERTAIN = {"protocol", "strong"}
 
 
+def is_sent_again(packets, p):
+    """Whether a packet's payload comes again: without it the story is that it was lost on its way."""
+    return any(q is not p and q.source == p.source and q.ports == p.ports and q.payload and
+               q.seq < p.seq + len(p.payload) and p.seq < q.seq + len(q.payload) for q in packets)
+
+
 def without(n):
-    return lambda packets: packets[:n] + packets[n + 1:]
+    def way(packets):
+        if n >= len(packets) or packets[n].payload and is_sent_again(packets, packets[n]):
+            return packets
+        return packets[:n] + packets[n + 1:]
+    return way
 
 
 def from_packet(n):

@@ -152,6 +152,26 @@ static bool begins_with_settings(struct bytes content)
            len % SETTING_LEN == 0 && len <= FRAME_LEN_MAX;
 }
 
+/*
+ * Whether a record holds whole frames and nothing else, which other bytes do not by chance: behind
+ * a loss the borders of frames are known again. RFC 9113 4.1, 6
+ */
+static bool holds_whole_frames(struct bytes content)
+{
+    enum { TYPE_MAX = 0x10 }; /* PRIORITY_UPDATE, RFC 9218 */
+    struct reader r = reader_of(content);
+    while (r.rest.len > 0) {
+        size_t len = (size_t)reader_be(&r, 3);
+        uint8_t type = reader_u8(&r);
+        reader_u8(&r);
+        bool is_reserved = (reader_be(&r, 4) & UINT64_C(0x80000000)) != 0;
+        reader_take(&r, len);
+        if (r.short_read || type > TYPE_MAX || is_reserved)
+            return false;
+    }
+    return content.len > 0;
+}
+
 static void find_protocol(struct content_reader *r, struct bytes content)
 {
     size_t magic_len = strlen(MAGIC);
@@ -159,15 +179,17 @@ static void find_protocol(struct content_reader *r, struct bytes content)
     if (content.len >= 4 && bytes_equal(bytes_first(content, magic_len), magic_part)) {
         r->protocol = PROTOCOL_HTTP2;
         r->magic_left = (uint8_t)magic_len;
-    } else {
-        r->protocol = begins_with_settings(content) ? PROTOCOL_HTTP2 : PROTOCOL_OTHER;
+    } else if (begins_with_settings(content) || (r->lost && holds_whole_frames(content))) {
+        r->protocol = PROTOCOL_HTTP2;
+    } else if (!r->lost) {
+        r->protocol = PROTOCOL_OTHER;
     }
 }
 
 /* RFC 9113 4.1: length, type, flags, stream. */
 static unsigned read_frames(struct content_reader *r, struct bytes content)
 {
-    enum { HEADERS = 1 };
+    enum { DATA = 0, HEADERS = 1 };
     struct content_unit *u = &r->frame;
     struct reader rest = reader_of(content);
     unsigned bits = CONTENT_HTTP2;
@@ -180,6 +202,8 @@ static unsigned read_frames(struct content_reader *r, struct bytes content)
         u->left = (uint32_t)number_at(u->header, 3);
         if (u->header[3] == HEADERS)
             bits |= CONTENT_HEADERS;
+        else if (u->header[3] == DATA)
+            bits |= CONTENT_DATA;
         skip_body(u, &rest);
     }
     return bits;
@@ -192,6 +216,8 @@ static uint16_t read_application(struct content_reader *r, struct bytes content)
         return (uint16_t)(bits | CONTENT_EMPTY);
     if (r->protocol == PROTOCOL_NOT_KNOWN)
         find_protocol(r, content);
+    if (r->protocol == PROTOCOL_HTTP2_LOST && holds_whole_frames(content))
+        r->protocol = PROTOCOL_HTTP2;
     if (r->protocol == PROTOCOL_HTTP2)
         return (uint16_t)(bits | read_frames(r, content));
     if (r->protocol == PROTOCOL_HTTP2_LOST)
@@ -224,6 +250,7 @@ void content_lost(struct content_reader *r)
 {
     r->message = (struct content_unit){ 0 };
     r->frame = (struct content_unit){ 0 };
+    r->lost |= r->protocol == PROTOCOL_NOT_KNOWN;
     if (r->protocol == PROTOCOL_HTTP2)
         r->protocol = PROTOCOL_HTTP2_LOST;
 }

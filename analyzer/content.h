@@ -41,7 +41,8 @@ enum content_bits {
     CONTENT_HTTP1_STATUS = 1 << 6,  /* begins with a status line, RFC 9112 4 */
     CONTENT_HTTP2 = 1 << 7,         /* frames of HTTP/2, RFC 9113 4 ... */
     CONTENT_HEADERS = 1 << 8,       /* ... in which HEADERS begin */
-    CONTENT_UNCLEAR = 1 << 9,       /* ... whose borders were lost with an earlier record */
+    CONTENT_DATA = 1 << 9,          /* ... in which DATA begin */
+    CONTENT_UNCLEAR = 1 << 10,      /* ... whose borders were lost with an earlier record */
 };
 
 static inline enum content_kind content_kind(uint16_t content)
@@ -68,6 +69,7 @@ struct content_unit {
 struct content_reader {
     struct content_unit message, frame;
     uint8_t protocol;   /* enum protocol of content.c */
+    bool lost;          /* a record was lost before the protocol was known */
     uint8_t magic_left; /* bytes of the client's connection preface to come */
 };
 

@@ -236,7 +236,7 @@ static struct record unpack_record(struct reader *r, int64_t start_ns)
     x.offset = (int32_t)get_signed(r);
     x.ack = (int32_t)get_signed(r);
     x.len = (uint32_t)get_varint(r);
-    x.skipped = (uint32_t)get_varint(r);
+    x.skipped = (uint16_t)get_varint(r);
     x.skipped_len = (uint32_t)get_varint(r);
     return x;
 }
@@ -631,7 +631,7 @@ static struct record read_record(const json_t *a, int64_t start_ns)
         .ack = (int32_t)at_least(ACK_UNKNOWN, (int32_t)element(a, 10)),
         .flags = (uint8_t)element(a, 11),
         .first_message = (uint8_t)element(a, 12),
-        .skipped = (uint32_t)element(a, 13),
+        .skipped = (uint16_t)element(a, 13),
         .skipped_len = (uint32_t)element(a, 14),
         .content = (uint16_t)element(a, 15),
     };

@@ -54,8 +54,9 @@ struct record {
                              its first byte acknowledges: everything before it had arrived;
                              ACK_UNKNOWN where that segment had no ACK or its base is unknown */
     uint32_t len;         /* length field (header's 5 bytes excluded); bytes of a hole or cut */
-    uint32_t skipped;     /* RECORD_MERGED: how many records were left out behind this one ... */
-    uint32_t skipped_len; /* ... and the sum of their lengths */
+    uint32_t skipped_len; /* RECORD_MERGED: sum of the lengths of the records behind this one that
+                             were left out ... */
+    uint16_t skipped;     /* ... and how many they are */
     uint8_t side;         /* enum side */
     uint8_t type;         /* enum record_type */
     uint8_t flags;        /* enum record_flag */

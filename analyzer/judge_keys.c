@@ -53,6 +53,8 @@ static bool is_data(const struct series *s, int place)
 static bool may_be_early(const struct series *s, int place)
 {
     uint16_t content = content_at(s, place);
+    if (record_is_gap(series_at(s, place)))
+        return true;
     return is_data(s, place) && (content == CONTENT_UNKNOWN || is_application(content));
 }
 
@@ -83,8 +85,11 @@ static void place_client_flight(struct tls13 *h, const struct facts *f)
     const struct series *s = &h->client;
     int hello = series_from_offset(s, f->client_hello_end);
     int finished = find_message(s, hello, CONTENT_FINISHED);
-    if (finished == NOWHERE)
+    if (finished == NOWHERE) {
+        if (content_at(s, h->client_finished) != CONTENT_UNKNOWN)
+            h->client_finished = h->end_of_early_data = h->client_data = NOWHERE;
         return;
+    }
     int end_of_early_data = find_message(s, hello, CONTENT_END_OF_EARLY_DATA);
     if (end_of_early_data != NOWHERE || h->end_of_early_data >= finished ||
         content_at(s, h->end_of_early_data) != CONTENT_UNKNOWN)
@@ -125,6 +130,10 @@ static void place_server_flight(struct tls13 *h, const struct facts *f)
     int finished = find_message(s, hello, CONTENT_FINISHED);
     if (extensions != NOWHERE)
         h->server_flight = extensions;
+    if (finished == NOWHERE && content_at(s, h->server_finished) != CONTENT_UNKNOWN) {
+        h->server_finished = NOWHERE;
+        h->shape = FLIGHT_UNSEEN;
+    }
     if (finished == NOWHERE || h->server_flight == NOWHERE)
         return;
     h->server_finished = finished;
@@ -311,22 +320,50 @@ static bool is_behind_loss(const struct series *s, int place)
     return place > 0 && record_end(series_at(s, place - 1)) != series_at(s, place)->offset;
 }
 
-static enum search_end search_request(const struct trial *t, int from, int *ret_place)
+/* What is known of the request. */
+struct question {
+    enum search_end end;
+    int place;     /* SEARCH_FOUND */
+    int64_t asked; /* client stream offset: what the server sent without having received as much
+                      cannot answer */
+};
+
+static struct question search_request(const struct trial *t, int from)
 {
+    const struct series *s = &t->client;
     enum tri http2 = speaks_http2(t);
-    for (int place = from; place < t->client.count; place++) {
-        *ret_place = place;
-        if (is_behind_loss(&t->client, place))
-            return SEARCH_DOUBT;
-        if (is_message(content_at(&t->client, place), http2))
-            return SEARCH_FOUND;
-        if (is_doubtful(&t->client, place, http2))
-            return SEARCH_DOUBT;
+    for (int place = from; place < s->count; place++) {
+        const struct record *r = series_at(s, place);
+        if (is_behind_loss(s, place))
+            return (struct question){ SEARCH_DOUBT, NOWHERE,
+                                      record_end(series_at(s, place - 1)) + 1 };
+        if (is_message(r->content, http2))
+            return (struct question){ SEARCH_FOUND, place, record_end(r) };
+        if (is_doubtful(s, place, http2))
+            return (struct question){ SEARCH_DOUBT, NOWHERE, (int64_t)r->offset + 1 };
     }
-    return t->f->records_full[CLIENT] ? SEARCH_DOUBT : SEARCH_NONE;
+    int64_t end = s->count == 0 ? 0 : record_end(series_at(s, s->count - 1));
+    return (struct question){ t->f->records_full[CLIENT] ? SEARCH_DOUBT : SEARCH_NONE, NOWHERE,
+                              end + 1 };
 }
 
-/* Where the request is looked for: at early data that was taken, else behind Finished. */
+/* The first message of the client that was opened and is no refused early data; NOWHERE without. */
+static int first_message(const struct trial *t, const struct verdict *v)
+{
+    enum tri http2 = speaks_http2(t);
+    for (int place = 0; place < t->client.count; place++) {
+        uint16_t content = content_at(&t->client, place);
+        bool counts = (content & CONTENT_EARLY) == 0 || v->early_data == EARLY_ACCEPTED;
+        if (is_message(content, http2) && counts)
+            return place;
+    }
+    return NOWHERE;
+}
+
+/*
+ * Where the request is looked for: at early data that was taken, else behind Finished or, where
+ * that is not known, at what was said under the keys behind it.
+ */
 static int first_request_place(const struct trial *t, const struct verdict *v)
 {
     if (t->is_tls13 && v->early_data == EARLY_ACCEPTED && t->h.early_first != NOWHERE)
@@ -334,61 +371,83 @@ static int first_request_place(const struct trial *t, const struct verdict *v)
     for (int place = 0; place < t->client.count; place++)
         if (t->client.index[place] == v->client_finished)
             return place + 1;
-    return NOWHERE;
+    return first_message(t, v);
 }
 
 static void set_request(struct trial *t, struct verdict *v, int place)
 {
     t->request = place;
-    t->request_end = record_end(series_at(&t->client, place));
-    v->request = trial_index(&t->client, place);
+    t->request_end = place == NOWHERE ? 0 : record_end(series_at(&t->client, place));
+    v->request = place == NOWHERE ? -1 : trial_index(&t->client, place);
 }
 
-/* Takes back a request that was opened and holds none; what is meant for the response goes, too. */
-static void forget_request(struct trial *t, struct verdict *v)
+/* In doubt, the request without keys stands unless an opened record says better. */
+static void choose_request(struct trial *t, struct verdict *v)
 {
-    t->request = NOWHERE;
-    t->request_end = 0;
-    v->request = -1;
+    uint16_t content = content_at(&t->client, t->request);
+    int opened = first_message(t, v);
+    bool is_none = t->request == NOWHERE ||
+                   (content != CONTENT_UNKNOWN && !is_message(content, speaks_http2(t)));
+    if (is_none || (opened != NOWHERE && opened < t->request))
+        set_request(t, v, opened);
 }
 
-static enum search_end judge_request(struct trial *t, struct verdict *v)
+static struct question judge_request(struct trial *t, struct verdict *v)
 {
-    int place = NOWHERE, from = first_request_place(t, v);
+    int from = first_request_place(t, v);
     if (from == NOWHERE)
-        return SEARCH_DOUBT;
-    enum search_end end = search_request(t, from, &place);
-    if (end == SEARCH_FOUND)
-        set_request(t, v, place);
-    else if (end == SEARCH_NONE)
-        forget_request(t, v);
-    return end;
+        return (struct question){ SEARCH_DOUBT, NOWHERE, (int64_t)t->f->client_hello_end + 1 };
+    struct question q = search_request(t, from);
+    if (q.end == SEARCH_DOUBT)
+        choose_request(t, v);
+    else
+        set_request(t, v, q.place);
+    return q;
+}
+
+static bool is_unasked(const struct trial *t, const struct question *q, const struct record *r)
+{
+    if (q->end == SEARCH_FOUND)
+        return trial_is_before_request(t, r);
+    return record_sent(r, q->asked) == SENT_BEFORE;
 }
 
 /*
  * Where the response is looked for: behind the last record that was sent before the request had
  * arrived, since the stream before it was sent earlier still.
  */
-static int first_response_place(const struct trial *t)
+static int first_response_place(const struct trial *t, const struct question *q)
 {
     const struct series *s = &t->server;
     int place = s->count;
-    while (place > 0 && (record_is_gap(series_at(s, place - 1)) ||
-                         !trial_is_before_request(t, series_at(s, place - 1))))
+    while (place > 0 &&
+           (record_is_gap(series_at(s, place - 1)) || !is_unasked(t, q, series_at(s, place - 1))))
         place--;
     return place;
 }
 
-static enum search_end search_response(const struct trial *t, int from, int *ret_place)
+/* HTTP says by itself that it answers; anything else only where the question is known. */
+static bool is_answer(const struct trial *t, const struct question *q, uint16_t content)
 {
+    if (q->end == SEARCH_FOUND)
+        return is_message(content, speaks_http2(t));
+    return content_has(content, CONTENT_APPLICATION, CONTENT_HTTP1_STATUS) ||
+           content_has(content, CONTENT_APPLICATION, CONTENT_HTTP2 | CONTENT_HEADERS);
+}
+
+static enum search_end search_response(const struct trial *t, const struct question *q,
+                                       int *ret_place)
+{
+    const struct series *s = &t->server;
     enum tri http2 = speaks_http2(t);
-    for (int place = from; place < t->server.count; place++) {
+    for (int place = first_response_place(t, q); place < s->count; place++) {
+        uint16_t content = content_at(s, place);
         *ret_place = place;
-        if (is_behind_loss(&t->server, place))
+        if (is_behind_loss(s, place))
             return SEARCH_DOUBT;
-        if (is_message(content_at(&t->server, place), http2))
+        if (is_answer(t, q, content))
             return SEARCH_FOUND;
-        if (is_doubtful(&t->server, place, http2))
+        if (is_doubtful(s, place, http2) || is_message(content, http2))
             return SEARCH_DOUBT;
     }
     return t->f->records_full[SERVER] ? SEARCH_DOUBT : SEARCH_NONE;
@@ -424,42 +483,69 @@ static bool is_disproved(const struct trial *t, const struct verdict *v)
     if (v->response < 0)
         return false;
     uint16_t content = t->f->records[v->response].content;
-    return content != CONTENT_UNKNOWN && !is_message(content, speaks_http2(t));
+    bool may_answer = content_kind(content) == CONTENT_APPLICATION &&
+                      (content & (CONTENT_UNCLEAR | CONTENT_DATA)) != 0;
+    return content != CONTENT_UNKNOWN && !may_answer && !is_message(content, speaks_http2(t));
 }
 
-/* The first message behind a doubtful place, which may hold the response itself. */
-static void set_response_behind_doubt(const struct trial *t, struct verdict *v, int doubt)
+/* Whether a place can be the response for all that is known of it. */
+static bool may_be_response(const struct trial *t, int place)
 {
-    set_no_response(v, doubt == NOWHERE ? "records_full" : "not_decrypted");
-    if (doubt == NOWHERE)
-        return;
-    v->response_low = v->response_high = trial_index(&t->server, doubt);
-    for (int place = doubt; place < t->server.count; place++) {
-        if (!is_message(content_at(&t->server, place), speaks_http2(t)))
-            continue;
-        v->response = v->response_high = trial_index(&t->server, place);
-        if (series_at(&t->server, doubt)->at_ns > series_at(&t->server, place)->at_ns)
-            v->response_low = v->response; /* what was lost came again later */
-        v->response_basis = BASIS_WEAK;
-        v->response_reason = "behind_undecrypted";
-        trial_answered_early(t, v);
-        return;
-    }
+    uint16_t content = content_at(&t->server, place);
+    bool is_unopened = content == CONTENT_UNKNOWN && is_data(&t->server, place) &&
+                       !(t->is_tls13 && tls13_is_final_alert(&t->h, SERVER, place));
+    return is_unopened || is_message(content, speaks_http2(t));
 }
 
-static void judge_response(const struct trial *t, struct verdict *v)
+static int find_message_from(const struct trial *t, int from)
+{
+    while (from < t->server.count && !is_message(content_at(&t->server, from), speaks_http2(t)))
+        from++;
+    return from < t->server.count ? from : NOWHERE;
+}
+
+/*
+ * What was taken for the response is none: the first record behind Finished that can be it, though
+ * it was not opened or stands behind one that was not.
+ */
+static void set_next_response(const struct trial *t, struct verdict *v, const struct question *q)
+{
+    const struct series *s = &t->server;
+    int from = first_response_place(t, q);
+    if (t->is_tls13 && from <= t->h.server_finished)
+        from = t->h.server_finished + 1;
+    int place = from;
+    while (place < s->count && !may_be_response(t, place))
+        place++;
+    set_no_response(v, "not_decrypted");
+    if (place == s->count)
+        return;
+    int certain = find_message_from(t, place);
+    v->response = v->response_low = trial_index(s, place);
+    v->response_high = certain == NOWHERE ? v->response : trial_index(s, certain);
+    v->response_basis = BASIS_WEAK;
+    for (; from < place; from++) /* a gap may hold it, too */
+        if (record_is_gap(series_at(s, from)) &&
+            series_at(s, from)->at_ns < t->f->records[v->response_low].at_ns)
+            v->response_low = trial_index(s, from);
+    trial_answered_early(t, v);
+}
+
+static void judge_response(struct trial *t, struct verdict *v, const struct question *q)
 {
     int place = NOWHERE;
-    switch (search_response(t, first_response_place(t), &place)) {
+    switch (search_response(t, q, &place)) {
     case SEARCH_FOUND:
         set_response(t, v, place);
+        if (t->request != NOWHERE && trial_is_before_request(t, series_at(&t->server, place)))
+            set_request(t, v, NOWHERE); /* what it answers was not opened or not captured */
         break;
     case SEARCH_NONE:
         set_no_response(v, "no_response");
         break;
     case SEARCH_DOUBT:
         if (is_disproved(t, v))
-            set_response_behind_doubt(t, v, place);
+            set_next_response(t, v, q);
         else if (v->response < 0 && t->f->records_full[SERVER])
             v->response_reason = "records_full";
         break;
@@ -475,14 +561,14 @@ static int64_t first_application_ns(const struct trial *t, enum side side)
     return 0;
 }
 
-static void judge_first_data(const struct trial *t, struct verdict *v, enum search_end request)
+static void judge_first_data(const struct trial *t, struct verdict *v, const struct question *q)
 {
     int64_t client_ns = first_application_ns(t, CLIENT),
             server_ns = first_application_ns(t, SERVER);
     bool has_early = t->is_tls13 && t->h.early_first != NOWHERE;
-    if (request != SEARCH_DOUBT && !has_early)
+    if (q->end != SEARCH_DOUBT && !has_early)
         v->first_client_data_ns = client_ns;
-    if (v->response_basis == BASIS_KEYLOG || (request == SEARCH_NONE && server_ns != 0))
+    if (v->response_basis == BASIS_KEYLOG || (q->end == SEARCH_NONE && server_ns != 0))
         v->first_server_data_ns = server_ns;
 }
 
@@ -505,12 +591,12 @@ static void judge_client_certificate(const struct trial *t, struct verdict *v)
 void judge_keyed_exchange(struct trial *t, struct verdict *v)
 {
     judge_client_certificate(t, v);
-    enum search_end request = judge_request(t, v);
-    if (request == SEARCH_NONE)
+    struct question q = judge_request(t, v);
+    if (q.end == SEARCH_NONE)
         set_no_response(v, "no_request");
-    else if (request == SEARCH_FOUND || t->request != NOWHERE)
-        judge_response(t, v);
-    judge_first_data(t, v, request);
+    else
+        judge_response(t, v, &q);
+    judge_first_data(t, v, &q);
     mark_roles(t, v);
 }
 

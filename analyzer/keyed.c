@@ -98,7 +98,9 @@ enum status keyed_open(const struct secrets *secrets, enum side side,
     k->has_secrets = found;
     k->client = (uint8_t)side;
     memcpy(k->client_random, hello->random.at, sizeof k->client_random);
-    k->side[side].epoch = hello->has_early_data ? EPOCH_EARLY : EPOCH_HANDSHAKE;
+    bool may_be_early =
+        hello->has_early_data || (!hello->complete && set.of[SECRET_CLIENT_EARLY].len > 0);
+    k->side[side].epoch = may_be_early ? EPOCH_EARLY : EPOCH_HANDSHAKE;
     k->side[other_side(side)].epoch = EPOCH_HANDSHAKE;
     k->side[CLIENT].end = &k->side[CLIENT].first;
     k->side[SERVER].end = &k->side[SERVER].first;

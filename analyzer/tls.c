@@ -329,7 +329,7 @@ static bool continues_merged(const struct record *last, const struct record *rec
 {
     int64_t end = (int64_t)last->offset + RECORD_HEADER_LEN + last->len +
                   (int64_t)last->skipped * RECORD_HEADER_LEN + last->skipped_len;
-    return record->offset == end && last->skipped_len <= OFFSET_MAX;
+    return record->offset == end && last->skipped_len <= OFFSET_MAX && last->skipped < UINT16_MAX;
 }
 
 /* Adds a record to the facts, or merges it, or lets it go; its index + 1, 0 when it has none. */

@@ -56,7 +56,7 @@ static inline struct record draw_record(struct entropy *e, int64_t start_ns)
         .offset = draw(e, 16) == 0 ? OFFSET_MAX : (int32_t)draw(e, 4000),
         .ack = draw(e, 8) == 0 ? ACK_UNKNOWN : (int32_t)draw(e, 4000),
         .len = draw(e, 64) == 0 ? UINT32_MAX : draw_len(e),
-        .skipped = draw(e, 8) == 0 ? draw(e, UINT32_MAX) : 0,
+        .skipped = draw(e, 8) == 0 ? (uint16_t)draw(e, UINT16_MAX) : 0,
         .skipped_len = draw(e, 8) == 0 ? draw(e, UINT32_MAX) : 0,
         .side = (uint8_t)draw(e, 2),
         .type = TYPES[draw(e, sizeof TYPES)],

@@ -176,7 +176,8 @@ Test(content, http2_of_the_server)
     cr_expect_eq(read_one(&r, APPLICATION, built(&settings)), CONTENT_APPLICATION | CONTENT_HTTP2);
     cr_expect_eq(read_one(&r, APPLICATION, built(&headers)),
                  CONTENT_APPLICATION | CONTENT_HTTP2 | CONTENT_HEADERS);
-    cr_expect_eq(read_one(&r, APPLICATION, built(&data)), CONTENT_APPLICATION | CONTENT_HTTP2);
+    cr_expect_eq(read_one(&r, APPLICATION, built(&data)),
+                 CONTENT_APPLICATION | CONTENT_HTTP2 | CONTENT_DATA);
 }
 
 /* The client's preface and frames, cut into records anywhere: HEADERS are found once. */
@@ -193,24 +194,48 @@ Test(content, http2_of_the_client_over_several_records)
         struct content_reader r = { 0 };
         uint16_t first = read_one(&r, APPLICATION, bytes_first(whole, cut));
         uint16_t second = read_one(&r, APPLICATION, bytes_after(whole, cut));
-        bool in_first = cut >= headers_at + 9;
-        cr_expect_eq(first, CONTENT_APPLICATION | CONTENT_HTTP2 | (in_first ? CONTENT_HEADERS : 0),
-                     "%zu", cut);
-        cr_expect_eq(second, CONTENT_APPLICATION | CONTENT_HTTP2 | (in_first ? 0 : CONTENT_HEADERS),
-                     "%zu", cut);
+        cr_expect_eq((first & CONTENT_HEADERS) != 0, cut >= headers_at + 9, "%zu", cut);
+        cr_expect_eq((second & CONTENT_HEADERS) != 0, cut < headers_at + 9, "%zu", cut);
+        cr_expect_eq((first & CONTENT_DATA) != 0, cut >= headers_at + 48, "%zu", cut);
+        cr_expect_eq((second & CONTENT_DATA) != 0, cut < headers_at + 48, "%zu", cut);
+        cr_expect_eq(first & second & CONTENT_HTTP2, CONTENT_HTTP2, "%zu", cut);
     }
 }
 
-Test(content, frames_behind_a_lost_record_are_unclear)
+/* Their borders are unclear until a record holds whole frames. */
+Test(content, frames_behind_a_lost_record)
 {
     struct content_reader r = { 0 };
     struct builder settings = { 0 }, headers = { 0 };
     add_frame(&settings, SETTINGS, 18);
     add_frame(&headers, HEADERS, 40);
+    add_frame(&headers, DATA, 20);
     read_one(&r, APPLICATION, built(&settings));
     content_lost(&r);
+    for (size_t n = 1; n < headers.len; n++)
+        if (n != 49) /* the whole of HEADERS */
+            cr_expect_eq(read_one(&r, APPLICATION, bytes_first(built(&headers), n)),
+                         CONTENT_APPLICATION | CONTENT_HTTP2 | CONTENT_UNCLEAR, "%zu", n);
     cr_expect_eq(read_one(&r, APPLICATION, built(&headers)),
-                 CONTENT_APPLICATION | CONTENT_HTTP2 | CONTENT_UNCLEAR);
+                 CONTENT_APPLICATION | CONTENT_HTTP2 | CONTENT_HEADERS | CONTENT_DATA);
+    content_lost(&r);
+    cr_expect_eq(read_one(&r, APPLICATION, bytes_after(built(&headers), 49)),
+                 CONTENT_APPLICATION | CONTENT_HTTP2 | CONTENT_DATA);
+}
+
+/* Where the first record was lost, HTTP/2 shows in the first that holds whole frames. */
+Test(content, http2_behind_a_lost_preface)
+{
+    struct content_reader r = { 0 };
+    struct builder ack = { 0 }, headers = { 0 };
+    add_frame(&ack, SETTINGS, 0);
+    add_frame(&ack, WINDOW_UPDATE, 4);
+    add_frame(&headers, HEADERS, 40);
+    content_lost(&r);
+    cr_expect_eq(read_text(&r, "no frames"), CONTENT_APPLICATION);
+    cr_expect_eq(read_one(&r, APPLICATION, built(&ack)), CONTENT_APPLICATION | CONTENT_HTTP2);
+    cr_expect_eq(read_one(&r, APPLICATION, built(&headers)),
+                 CONTENT_APPLICATION | CONTENT_HTTP2 | CONTENT_HEADERS);
 }
 
 Test(content, a_ticket_between_two_parts_of_a_frame)

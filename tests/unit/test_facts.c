@@ -62,7 +62,7 @@ static void draw_record(struct record *r, uint64_t *state)
     r->all_acked_at_ns = draw(state) % 2 ? 0 : r->at_ns + (int64_t)(draw(state) % 10);
     r->last_packet_no = r->packet_no + draw(state) % 10;
     if (draw(state) % 4 == 0) {
-        r->skipped = 1 + (uint32_t)draw_number(state) / 2;
+        r->skipped = (uint16_t)(1 + (uint16_t)draw_number(state) / 2);
         r->skipped_len = (uint32_t)draw_number(state);
     }
 }

@@ -335,7 +335,7 @@ Test(ladder, hostile_rows_and_facts_do_no_harm)
         for (size_t r = 0; r < EARLY_RECORDS; r++) {
             records[r].at_ns = r % 2 ? numbers[i] : records[r].at_ns;
             records[r].len = r % 2 ? UINT32_MAX : records[r].len;
-            records[r].skipped = UINT32_MAX;
+            records[r].skipped = UINT16_MAX;
             records[r].offset = INT32_MAX;
             records[r].side = (uint8_t)(r * 50);
             records[r].flags = 0xff;

@@ -534,8 +534,8 @@ static bool is_ticket_gap(const struct search *s, const struct record *r)
     return r->type == RECORD_CUT && s->ticket_len != 0 && r->len == s->ticket_len + HEADER_LEN;
 }
 
-/* Whether tickets or SETTINGS may be missing that the client had before its request: not the response,
- * but what would have told it from records like them. */
+/* Whether tickets or SETTINGS may be missing that the client had before its request: not the
+ * response, but what would have told it from records like them. */
 static bool is_lost_before_candidates(const struct search *s)
 {
     const struct trial *t = s->t;

@@ -25,7 +25,7 @@ LEVELS = [
     "judge_one_side judge_keys judge_outcome timing neighbour region",
     # edges to files, libraries and people
     "inflate source capture pcapng inputs path_labels label store query sql_functions statistics "
-    "comparison selection latency overview table result regions report flows captures explain "
+    "comparison selection latency overview table page result regions report flows captures explain "
     "ladder show",
     # the program
     "row analyze writer knowledge rejudge check ingest survey doctor cli main",

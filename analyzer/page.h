@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PAGE_H
+#define PAGE_H
+/*
+ * What a report says, block by block, before anybody decides how it looks: headings, sentences,
+ * tables, pictures, and commands that lead on. A report builds a page once; it is written as text
+ * for a terminal, as CSV or JSON (its tables alone), or as one HTML file. Texts may be of any
+ * origin: each writer makes them harmless in its own way.
+ */
+#include "table.h"
+
+/* What the numbers of a column are, so that each writer can print them as its readers expect. */
+enum page_kind {
+    PAGE_WORD,    /* text */
+    PAGE_COUNT,   /* whole number; people see 96,118 */
+    PAGE_PERCENT, /* people see 21.3% */
+    PAGE_MS,      /* milliseconds from nanoseconds; three digits that count */
+    PAGE_NUMBER,  /* real, one decimal: round trips, ratios */
+    PAGE_TIME,    /* ISO 8601 text */
+    PAGE_ID,      /* flow id: never with separators */
+};
+
+struct page_column {
+    const char *name;  /* in CSV and JSON, as "perceived_p50_ns" */
+    const char *title; /* for people, as "p50"; NULL: the name */
+    enum page_kind kind;
+};
+
+struct page;
+
+/* NULL without memory. The title is copied, as are all texts of a page. */
+struct page *page_open(const char *title);
+void page_close(struct page *p); /* NULL is accepted */
+
+void page_heading(struct page *p, const char *text);
+void page_text(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A sentence that must not be overlooked. */
+void page_warning(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A command or SQL to copy, as "firstflight flows --where ...". */
+void page_command(struct page *p, const char *text);
+
+/*
+ * Starts a table; page_cell() adds its cells row by row. The name tells the tables of a page apart
+ * in CSV and JSON. Columns are copied.
+ */
+void page_table(struct page *p, const char *name, const struct page_column *columns, size_t count);
+void page_cell(struct page *p, struct cell value);
+
+/*
+ * Writes the page. Aligned tables and markdown: everything in order. CSV: the first table alone.
+ * JSON: an object with each table as an array under its name, texts under "notes"; NDJSON: the rows
+ * of the first table. HTML: everything. STATUS_NO_MEMORY when the page is not whole, STATUS_IO.
+ */
+MUST_USE enum status page_write(const struct page *p, struct table_style style, FILE *out);
+
+#endif

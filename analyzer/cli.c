@@ -66,6 +66,7 @@ static const char HELP_INGEST[] =
     "      --max-memory SIZE   for connections in progress and results, as 512M or 2G (1G)\n"
     "      --no-facts          keep no records: smaller, but show cannot draw the connections\n"
     "      --no-labels         do not ask nDPI for the application\n"
+    "      --no-sandbox        keep all rights while captures are read; -v says what is given up\n"
     "  -d, --database DB       the database file (firstflight.db), made when it is not there\n"
     "  -q, --quiet             no notes and no progress\n"
     "\n"
@@ -163,6 +164,7 @@ static const char HELP_DOCTOR[] =
     "\n"
     "      --filter EXPR       look only at packets that match a pcap filter expression\n"
     "      --files-from FILE   more paths, one a line; - is standard input\n"
+    "      --no-sandbox        keep all rights while captures are read; -v says what is given up\n"
     "  -o, --output FILE       write there instead of standard output\n";
 
 enum option_code {
@@ -178,6 +180,7 @@ enum option_code {
     OPTION_MAX_MEMORY,
     OPTION_NO_FACTS,
     OPTION_NO_LABELS,
+    OPTION_NO_SANDBOX,
     OPTION_BY,
     OPTION_WHERE,
     OPTION_SINCE,
@@ -202,6 +205,7 @@ static const struct option OPTIONS[] = {
     { "max-memory", required_argument, NULL, OPTION_MAX_MEMORY },
     { "no-facts", no_argument, NULL, OPTION_NO_FACTS },
     { "no-labels", no_argument, NULL, OPTION_NO_LABELS },
+    { "no-sandbox", no_argument, NULL, OPTION_NO_SANDBOX },
     { "by", required_argument, NULL, OPTION_BY },
     { "where", required_argument, NULL, OPTION_WHERE },
     { "since", required_argument, NULL, OPTION_SINCE },
@@ -236,7 +240,7 @@ static const struct {
       "paths of captures",
       { OPTION_SITE, OPTION_HOST, OPTION_REGION, OPTION_LABELS, OPTION_CLIENTS, OPTION_LOCAL,
         OPTION_KEYLOG, OPTION_FILTER, OPTION_FILES_FROM, OPTION_MAX_MEMORY, OPTION_NO_FACTS,
-        OPTION_NO_LABELS } },
+        OPTION_NO_LABELS, OPTION_NO_SANDBOX } },
     { "report",
       COMMAND_REPORT,
       HELP_REPORT,
@@ -267,7 +271,7 @@ static const struct {
       0,
       SIZE_MAX,
       "paths of captures",
-      { OPTION_FILTER, OPTION_FILES_FROM, 'o' } },
+      { OPTION_FILTER, OPTION_FILES_FROM, OPTION_NO_SANDBOX, 'o' } },
     { "captures", COMMAND_CAPTURES, HELP_CAPTURES, 0, 0, "options only", { OPTION_FORMAT, 'o' } },
 };
 enum { COMMAND_KINDS = sizeof COMMANDS / sizeof COMMANDS[0] };
@@ -400,6 +404,9 @@ static bool take_option(struct command_line *line, int option, char *value)
         return true;
     case OPTION_NO_LABELS:
         in->no_labels = true;
+        return true;
+    case OPTION_NO_SANDBOX:
+        line->no_sandbox = true;
         return true;
     case OPTION_BY:
         line->by = value;

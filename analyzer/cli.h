@@ -21,7 +21,7 @@ enum command {
 struct command_line {
     enum command command;
     const char *database; /* -d, default firstflight.db */
-    bool quiet, verbose;
+    bool quiet, verbose, no_sandbox;
     const char *format; /* --format; NULL = the command's default */
     const char *output; /* -o FILE; NULL = standard output */
     char **words;       /* what is no option: report name, flow, query */

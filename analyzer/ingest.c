@@ -867,6 +867,11 @@ enum status ingest_finish(struct ingest *i)
     return status;
 }
 
+const struct inputs *ingest_inputs(const struct ingest *i)
+{
+    return &i->inputs;
+}
+
 struct ingest_progress ingest_progress(const struct ingest *i)
 {
     struct ingest_progress p = {

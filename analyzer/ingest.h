@@ -68,6 +68,9 @@ MUST_USE enum status ingest_step(struct ingest *i, bool *ret_done);
  */
 MUST_USE enum status ingest_finish(struct ingest *i);
 
+/* What it is going to read. */
+const struct inputs *ingest_inputs(const struct ingest *i);
+
 struct ingest_progress ingest_progress(const struct ingest *i);
 struct ingest_result ingest_result(const struct ingest *i);
 const char *ingest_error(const struct ingest *i);

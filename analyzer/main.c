@@ -10,6 +10,7 @@
 #include "region.h"
 #include "rejudge.h"
 #include "report.h"
+#include "sandbox.h"
 #include "show.h"
 #include "source.h"
 #include "store.h"
@@ -69,6 +70,57 @@ static size_t terminal_width(FILE *f)
     if (!isatty(fileno(f)))
         return 0;
     return ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+/* What reads strangers' bytes gives up what it does not need, see sandbox.h. */
+
+static void allow_directory_of(struct sandbox *sandbox, const char *file)
+{
+    char *directory = strdup(file);
+    char *slash = directory == NULL ? NULL : strrchr(directory, '/');
+    if (slash != NULL)
+        slash[slash == directory] = '\0'; /* "/" stays */
+    if (directory != NULL)
+        sandbox_may_write_in(sandbox, slash == NULL ? "." : directory);
+    free(directory);
+}
+
+static void enter_sandbox(struct sandbox *sandbox, bool files_too, bool verbose)
+{
+    struct text said = { 0 };
+    sandbox_say(sandbox_enter(sandbox, files_too), &said);
+    if (verbose)
+        complain(text_string(&said));
+    text_done(&said);
+}
+
+static void confine_ingest(const struct command_line *line, const struct ingest *ingest)
+{
+    struct sandbox *sandbox = line->no_sandbox ? NULL : sandbox_prepare();
+    const struct inputs *inputs = ingest_inputs(ingest);
+    if (sandbox == NULL)
+        return;
+    for (size_t p = 0; p < inputs->point_count; p++)
+        for (size_t k = 0; k < inputs->points[p].file_count; k++)
+            sandbox_may_read(sandbox, inputs->points[p].files[k].path);
+    allow_directory_of(sandbox, line->database);
+    sandbox_may_use_temporary_files(sandbox);
+    enter_sandbox(sandbox, true, line->verbose);
+    sandbox_close(sandbox);
+}
+
+static void confine_doctor(const struct command_line *line)
+{
+    const struct input_options *inputs = &line->ingest.inputs;
+    struct sandbox *sandbox = line->no_sandbox ? NULL : sandbox_prepare();
+    if (sandbox == NULL)
+        return;
+    for (size_t i = 0; i < inputs->path_count; i++)
+        sandbox_may_read(sandbox, inputs->paths[i]);
+    sandbox_may_use_temporary_files(sandbox);
+    bool paths_are_known = inputs->files_from == NULL;
+    enter_sandbox(sandbox, paths_are_known, line->verbose);
+    sandbox_close(sandbox);
 }
 
 /* Progress: one line that is written over, at most four times a second, on a terminal only. */
@@ -144,6 +196,8 @@ static int command_ingest(const struct command_line *line)
     }
     print_notes(ingest, &notes_printed, line->quiet);
     catch_interrupts();
+    if (status == STATUS_OK)
+        confine_ingest(line, ingest);
     if (status == STATUS_OK)
         status = run_ingest(ingest, line, &notes_printed);
     int exit_status = status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
@@ -270,6 +324,7 @@ static int run_doctor(const struct command_line *line)
         text_addf(&error, "%s: cannot be written: %s", line->output, strerror(errno));
     } else {
         struct table_style style = { .width = terminal_width(out), .utf8 = is_utf8() };
+        confine_doctor(line);
         status =
             command_doctor(&line->ingest.inputs, line->ingest.filter, style, out, &result, &error);
         if (fflush(out) != 0 && status == STATUS_OK) {

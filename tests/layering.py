@@ -24,7 +24,7 @@ LEVELS = [
     "series tls13 profile profile_json trial judge judge_tls12 judge_early judge_response "
     "judge_one_side judge_keys judge_outcome timing neighbour region",
     # edges to files, libraries and people
-    "inflate source capture pcapng inputs path_labels label store query sql_functions statistics "
+    "sandbox inflate source capture pcapng inputs path_labels label store query sql_functions statistics "
     "comparison selection latency overview table page result regions report flows captures explain "
     "ladder show",
     # the program
@@ -44,6 +44,8 @@ LIBRARIES = {
     "xxhash.h": {"hash"},
     "jansson.h": {"facts", "profile_json"},
     "maxminddb.h": {"region"},
+    "seccomp.h": {"sandbox"},
+    "linux/": {"sandbox"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)

@@ -5,11 +5,11 @@
 # What the program needs, and what its tests need besides. tests/README.md tells what for.
 DEBIAN_BUILD="gcc libc6-dev meson ninja-build pkg-config python3 libpcap-dev libndpi-dev
     libsqlite3-dev libxxhash-dev libjansson-dev libssl-dev libmaxminddb-dev
-    libarchive-dev"
+    libarchive-dev libseccomp-dev"
 DEBIAN_TEST="libcriterion-dev"
 FEDORA_BUILD="gcc meson ninja-build pkgconf-pkg-config python3 libpcap-devel ndpi-devel
     sqlite-devel xxhash-devel jansson-devel openssl-devel libmaxminddb-devel
-    libarchive-devel"
+    libarchive-devel libseccomp-devel"
 FEDORA_TEST="criterion-devel"
 
 as_root() {

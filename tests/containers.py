@@ -11,6 +11,7 @@ tried where their programs are installed. What the doctor says of the same files
 """
 import bz2
 import gzip
+import itertools
 import lzma
 import os
 import pathlib
@@ -22,6 +23,8 @@ import sys
 import tempfile
 import threading
 
+# Larger captures hold more of the same flows.
+SAMPLE_SIZE_MAX = 200_000
 PACKET_NUMBERS = {"first_packet_no", "request_packet_no", "response_packet_no"}
 
 
@@ -35,6 +38,10 @@ for suffix, program in ((".zst", "zstd"), (".lz4", "lz4")):
         METHODS[suffix] = by_program(program, "-c")
     else:
         print(f"{suffix}: not tried, there is no {program}")
+
+
+def as_it_is(data):
+    return data
 
 
 def in_members(compress):
@@ -142,11 +149,11 @@ class Trial:
 
 
 def try_methods(trial, plain):
+    """Every other capture is one member, the others are three."""
     for suffix, compress in METHODS.items():
-        trial.put(suffix, compress)
+        ways = itertools.cycle((compress, in_members(compress)))
+        trial.put(suffix, lambda data: next(ways)(data))
         trial.expect(trial.read() == plain, f"rows of {suffix}")
-        trial.put(suffix, in_members(compress))
-        trial.expect(trial.read() == plain, f"rows of {suffix} in several members")
 
 
 def write_fifo(path, data):
@@ -159,27 +166,26 @@ def try_pipes(trial):
     largest = max(trial.samples, key=len)
     fifo = trial.directory / "edge.pcap"
     os.mkfifo(fifo)
-    expected = None
-    for compress in [lambda data: data, *METHODS.values()]:
-        results = []
+    expected = {}
+    for is_fifo, compress in [(False, as_it_is), *((False, each) for each in METHODS.values()),
+                              (True, as_it_is), (True, gzip.compress)]:
         trial.fresh()
-        trial.expect(trial.ingest("-", input=compress(largest)).returncode == 0, "standard input")
-        results.append(rows(trial.database))
-        trial.fresh()
-        writer = threading.Thread(target=write_fifo, args=(fifo, compress(largest)))
-        writer.start()
-        trial.expect(trial.ingest(fifo).returncode == 0, "FIFO")
-        writer.join()
-        results.append(rows(trial.database))
-        expected = expected or results
-        trial.expect(results == expected and results[0][0], "rows of a pipe")
+        if is_fifo:
+            writer = threading.Thread(target=write_fifo, args=(fifo, compress(largest)))
+            writer.start()
+            trial.expect(trial.ingest(fifo).returncode == 0, "FIFO")
+            writer.join()
+        else:
+            result = trial.ingest("-", input=compress(largest))
+            trial.expect(result.returncode == 0, "standard input")
+        result = rows(trial.database)
+        trial.expect(result == expected.setdefault(is_fifo, result) and result[0], "rows of a pipe")
     fifo.unlink()
 
 
-def try_cut(trial):
+def try_cut(trial, large):
     """Of a cut file everything in front of the cut's block is used, and the place is named."""
-    largest = max(trial.samples, key=len)
-    whole = [largest, gzip.compress(largest), bz2.compress(largest, 1)]
+    whole = [large, gzip.compress(large, 1), bz2.compress(large, 1)]
     for name, data in zip(("edge.pcap", "edge.pcap.gz", "edge.pcap.bz2"), whole):
         path = trial.directory / name
         path.write_bytes(data[:len(data) * 3 // 4])
@@ -228,14 +234,19 @@ def try_doctor(trial):
 def main():
     program = sys.argv[1]
     samples = [path.read_bytes() for path in sorted(pathlib.Path(sys.argv[2]).rglob("*.pcap"))]
+    large = max(samples, key=len)
+    samples = [data for data in samples if len(data) < SAMPLE_SIZE_MAX]
     with tempfile.TemporaryDirectory() as directory:
         trial = Trial(program, samples, pathlib.Path(directory))
+        if b"libarchive not built in" in trial.run("--version").stdout:
+            print("skipped: built without libarchive")
+            return 77
         trial.put()
         plain = trial.read()
         trial.expect(len(plain[0]) > 100, f"{len(plain[0])} rows only")
         try_methods(trial, plain)
         try_pipes(trial)
-        try_cut(trial)
+        try_cut(trial, large)
         try_fragments(trial)
         try_doctor(trial)
         print(f"{len(samples)} captures, {len(plain[0])} rows, {trial.failed} failures")

@@ -4,8 +4,6 @@
 
 #include "capture_builder.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -31,6 +29,29 @@ static const char *path_of(const char *name)
     snprintf(path, sizeof path, "%s/%s", directory, name);
     return path;
 }
+
+#ifndef HAVE_LIBARCHIVE
+
+Test(inflate, without_libarchive_compressed_files_are_refused_with_the_reason)
+{
+    static const uint8_t GZIP[] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0 };
+    struct source *s = NULL;
+    write_file(path_of("file"), (struct bytes){ GZIP, sizeof GZIP });
+    cr_assert_eq(source_open(path_of("file"), &s), STATUS_IO);
+    cr_assert(strstr(source_error(s), "without libarchive") != NULL, "%s", source_error(s));
+    source_close(s);
+    cr_assert_null(source_library_version());
+}
+
+Test(inflate, every_compressed_file)
+{
+    cr_skip_test("built without libarchive");
+}
+
+#else
+
+#include <archive.h>
+#include <archive_entry.h>
 
 /* Bytes that grow at their end. */
 struct grown {
@@ -58,6 +79,15 @@ static const int FILTERS[] = { ARCHIVE_FILTER_GZIP, ARCHIVE_FILTER_ZSTD, ARCHIVE
                                ARCHIVE_FILTER_XZ, ARCHIVE_FILTER_BZIP2 };
 static const char *const NAMES[] = { "gzip", "zstd", "lz4", "xz", "bzip2" };
 enum { FILTER_COUNT = sizeof FILTERS / sizeof FILTERS[0] };
+
+/* Whether the libarchive here can make that kind itself; it turns to external programs else. */
+static bool is_there(size_t method)
+{
+    struct archive *a = archive_write_new();
+    bool ok = archive_write_add_filter(a, FILTERS[method]) == ARCHIVE_OK;
+    archive_write_free(a);
+    return ok;
+}
 
 /* Appends one member, compressed, to out. */
 static void compress_to(int filter, struct bytes content, struct grown *out)
@@ -126,7 +156,7 @@ Test(inflate, every_method_and_several_members_give_the_bytes_and_hash_of_the_pl
     struct grown plain = read_all(path_of("plain"), &status, &plain_hash);
     cr_assert_eq(plain.len, content.len);
     for (size_t i = 0; i < FILTER_COUNT; i++)
-        for (size_t first = 0; first <= content.len; first += 700000) {
+        for (size_t first = 0; is_there(i) && first <= content.len; first += 700000) {
             struct grown file = { 0 };
             if (first > 0)
                 compress_to(FILTERS[i], bytes_first(all_of(&content), first), &file);
@@ -147,6 +177,8 @@ Test(inflate, every_cut_of_a_small_file_is_named_with_its_place)
 {
     struct grown content = make_content(600);
     for (size_t i = 0; i < FILTER_COUNT; i++) {
+        if (!is_there(i))
+            continue;
         struct grown file = { 0 };
         compress_to(FILTERS[i], all_of(&content), &file);
         for (size_t cut = 6; cut < file.len; cut++) {
@@ -178,6 +210,8 @@ Test(inflate, of_a_cut_file_comes_a_beginning)
     /* Several blocks of each method: lz4's hold 4 MiB, those of bzip2 900,000 bytes. */
     static const size_t LENGTHS[FILTER_COUNT] = { 1200017, 1200017, 9000003, 1200017, 3000017 };
     for (size_t i = 0; i < FILTER_COUNT; i++) {
+        if (!is_there(i))
+            continue;
         struct grown content = make_content(LENGTHS[i]), file = { 0 };
         enum status status;
         struct hash128 hash;
@@ -197,6 +231,8 @@ Test(inflate, broken_bytes_come_to_an_end)
 {
     struct grown content = make_content(300000);
     for (size_t i = 0; i < FILTER_COUNT; i++) {
+        if (!is_there(i))
+            continue;
         struct grown file = { 0 };
         compress_to(FILTERS[i], all_of(&content), &file);
         for (size_t at = 6; at < file.len; at += file.len / 40 + 1) {
@@ -221,6 +257,8 @@ Test(inflate, nothing_compressed_is_nothing)
     static const uint8_t EMPTY_LZ4[] = { 0x04, 0x22, 0x4d, 0x18, 0x64, 0x40, 0xa7, 0x00,
                                          0x00, 0x00, 0x00, 0x05, 0x5d, 0xcc, 0x02 };
     for (size_t i = 0; i < FILTER_COUNT; i++) {
+        if (!is_there(i))
+            continue;
         struct grown file = { 0 };
         struct source *s = NULL;
         if (FILTERS[i] == ARCHIVE_FILTER_LZ4)
@@ -241,7 +279,7 @@ Test(inflate, what_was_peeked_at_is_still_read)
     struct grown content = make_content(100000), file = { 0 };
     struct source *s = NULL;
     uint8_t piece[64];
-    compress_to(ARCHIVE_FILTER_ZSTD, all_of(&content), &file);
+    compress_to(ARCHIVE_FILTER_GZIP, all_of(&content), &file);
     write_file(path_of("file"), all_of(&file));
     cr_assert_eq(source_open(path_of("file"), &s), STATUS_OK);
     cr_assert(bytes_equal(source_peek(s, 100), bytes_first(all_of(&content), 100)));
@@ -260,7 +298,7 @@ Test(inflate, a_bomb_ends_as_damaged_at_its_cap)
     struct source *s = NULL;
     uint8_t *zeros = calloc(1, MEMBER), piece[65536];
     uint64_t total = 0;
-    compress_to(ARCHIVE_FILTER_ZSTD, (struct bytes){ zeros, MEMBER }, &member);
+    compress_to(ARCHIVE_FILTER_GZIP, (struct bytes){ zeros, MEMBER }, &member);
     for (int i = 0; i < MEMBERS; i++)
         grown_add(&file, all_of(&member));
     write_file(path_of("bomb"), all_of(&file));
@@ -297,3 +335,5 @@ Test(inflate, closing_does_not_wait_for_a_pipe_that_nobody_writes_to)
     grown_done(&file);
     grown_done(&content);
 }
+
+#endif

@@ -83,7 +83,8 @@ static const char HELP_REPORT[] =
     "      --since T           only flows that began at T or later: ISO 8601 (UTC unless it has "
     "an\n"
     "      --until T           offset), epoch seconds, 14:00 on the day of the data, or -2h\n"
-    "      --format FORMAT     table (default), csv or json\n"
+    "      --format FORMAT     table (default), csv, json, ndjson, markdown, or html: one page that\n"
+    "                          any browser opens, without scripts\n"
     "  -o, --output FILE       write there instead of standard output\n"
     "  -d, --database DB       the database file (firstflight.db)\n";
 

@@ -238,8 +238,13 @@ static enum status run_query(const struct command_line *line, struct database *d
         .where = line->where, .since = line->since, .until = line->until, .by = line->by
     };
     if (line->format != NULL && !table_format_of(line->format, &style.format)) {
-        text_addf(error, "no such format: %s; there are table, csv, json, ndjson and markdown",
+        text_addf(error,
+                  "no such format: %s; there are table, csv, json, ndjson, markdown and html",
                   line->format);
+        return STATUS_USAGE;
+    }
+    if (style.format == TABLE_HTML && line->command != COMMAND_REPORT) {
+        text_add(error, "--format html is for report");
         return STATUS_USAGE;
     }
     switch (line->command) {
@@ -383,7 +388,7 @@ static int command_judge(const struct command_line *line)
     struct text error = { 0 };
     enum table_format format;
     enum status status = STATUS_OK;
-    if (line->format != NULL && !table_format_of(line->format, &format)) {
+    if (line->format != NULL && (!table_format_of(line->format, &format) || format == TABLE_HTML)) {
         text_addf(&error, "no such format: %s; there are table, csv, json, ndjson and markdown",
                   line->format);
         status = STATUS_USAGE;

@@ -113,3 +113,88 @@ enum status overview_read(const struct selection *s, struct overview *ret_overvi
         status = read_words(s, o, error);
     return status;
 }
+
+/* ---- on a page ---- */
+
+static void add_words(struct page *page, const char *name, const struct word_counts *w)
+{
+    struct text words = { 0 };
+    for (size_t i = 0; i < w->count; i++)
+        text_addf(&words, "%s%s %.1f%%", i > 0 ? "   " : "", w->words[i].word,
+                  100.0 * (double)w->words[i].flows / (double)w->sum);
+    if (w->count > 0)
+        page_fact(page, name, "%s", text_string(&words));
+    text_done(&words);
+}
+
+static void add_left_out(struct page *page, const struct word_counts *w)
+{
+    struct text name = { 0 }, words = { 0 };
+    text_add(&name, "Left out ");
+    text_add_count(&name, w->sum);
+    for (size_t i = 0; i < w->count; i++) {
+        text_addf(&words, "%s%s ", i > 0 ? "   " : "", w->words[i].word);
+        text_add_count(&words, w->words[i].flows);
+    }
+    if (w->sum > 0)
+        page_fact(page, text_string(&name), "%s", text_string(&words));
+    text_done(&name);
+    text_done(&words);
+}
+
+static void add_legs(struct page *page, const struct overview *o)
+{
+    struct text words = { 0 };
+    if (o->outbound + o->internal > 0) {
+        text_add_count(&words, o->outbound);
+        text_add(&words, " edge-to-origin flows, ");
+        text_add_count(&words, o->internal);
+        page_fact(page, "Not inbound", "%s internal ones; more: report coverage",
+                  text_string(&words));
+    }
+    if (o->legs_unknown > 0) {
+        text_clear(&words);
+        text_add_count(&words, o->legs_unknown);
+        page_fact(page, "Leg unknown",
+                  "%s flows, taken for inbound; ingest --local tells them apart",
+                  text_string(&words));
+    }
+    text_done(&words);
+}
+
+struct span overview_window(const struct overview *o, const struct selection *s)
+{
+    struct span window = o->flows > 0 ? o->span : s->data;
+    if (s->since_ns > 0)
+        window.first_ns = s->since_ns;
+    if (s->until_ns < INT64_MAX)
+        window.last_ns = s->until_ns;
+    return window;
+}
+
+void overview_add_subject(const struct overview *o, const struct selection *s, struct page *page)
+{
+    struct span window = overview_window(o, s);
+    struct text words = { 0 };
+    char span[2 * MOMENT_TEXT_SIZE];
+    if (window.last_ns > 0)
+        text_addf(&words, "%s UTC, ", moment_span_text(window, span));
+    text_add_count(&words, o->flows);
+    text_add(&words, o->flows == 1 ? " TLS flow" : " TLS flows");
+    if (o->sites > 0)
+        text_addf(&words, ", %lld site%s", (long long)o->sites, o->sites == 1 ? "" : "s");
+    page_text(page, "%s", text_string(&words));
+    text_done(&words);
+    if (s->where)
+        page_text(page, "where %s", s->where);
+}
+
+void overview_add_facts(const struct overview *o, const struct selection *s, struct page *page)
+{
+    add_words(page, "Kind rests on", &o->kind_bases);
+    add_words(page, "Response by", &o->response_bases);
+    add_words(page, "Region by", &o->region_bases);
+    add_left_out(page, &o->left_out);
+    if (!s->every_leg)
+        add_legs(page, o);
+}

@@ -5,6 +5,7 @@
  * What stands around the numbers of a report: how many flows it is about, what the verdicts rest
  * on, what was left out and why.
  */
+#include "page.h"
 #include "selection.h"
 
 /* How many flows each word holds for: bases, vantages, reasons. */
@@ -33,5 +34,17 @@ struct overview {
 /* Reads the overview of a selection. On failure error has the text. */
 MUST_USE enum status overview_read(const struct selection *s, struct overview *ret_overview,
                                    struct text *error);
+
+/* The time that a report is about: --since and --until, else that of its flows. */
+struct span overview_window(const struct overview *o, const struct selection *s);
+
+/*
+ * Adds to a page what stands above the numbers of every report: which flows it is about, of what
+ * time, and what --where says.
+ */
+void overview_add_subject(const struct overview *o, const struct selection *s, struct page *page);
+
+/* Adds what stands below them: what the verdicts rest on, and the flows that were left out. */
+void overview_add_facts(const struct overview *o, const struct selection *s, struct page *page);
 
 #endif

@@ -6,15 +6,19 @@
  * tables, pictures, and commands that lead on. A report builds a page once; it is written as text
  * for a terminal, as CSV or JSON (its tables alone), or as one HTML file. Texts may be of any
  * origin: each writer makes them harmless in its own way.
+ *
+ * Nothing here fails before page_write(): a page that ran out of memory, or NULL for one that could
+ * not be made, takes every call and says so there.
  */
 #include "table.h"
 
-/* What the numbers of a column are, so that each writer can print them as its readers expect. */
+/* What the values of a column are, so that each writer can print them as its readers expect. */
 enum page_kind {
     PAGE_WORD,    /* text */
+    PAGE_GROUP,   /* text by which rows are grouped: people see it once, above the rows alike */
     PAGE_COUNT,   /* whole number; people see 96,118 */
-    PAGE_PERCENT, /* people see 21.3% */
-    PAGE_MS,      /* milliseconds from nanoseconds; three digits that count */
+    PAGE_PERCENT, /* share of 1; people see 21.3% for 0.213 */
+    PAGE_MS,      /* nanoseconds; people see milliseconds with three digits that count */
     PAGE_NUMBER,  /* real, one decimal: round trips, ratios */
     PAGE_TIME,    /* ISO 8601 text */
     PAGE_ID,      /* flow id: never with separators */
@@ -38,20 +42,33 @@ void page_text(struct page *p, const char *format, ...) __attribute__((format(pr
 /* A sentence that must not be overlooked. */
 void page_warning(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* A line of a list of facts, as "Kind rests on" and "protocol 74.0%, strong 26.0%". */
+void page_fact(struct page *p, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* A command or SQL to copy, as "firstflight flows --where ...". */
 void page_command(struct page *p, const char *text);
 
 /*
  * Starts a table; page_cell() adds its cells row by row. The name tells the tables of a page apart
- * in CSV and JSON. Columns are copied.
+ * in CSV and JSON, and is none of "title", "notes". Columns are copied.
  */
 void page_table(struct page *p, const char *name, const struct page_column *columns, size_t count);
+
+/* Bytes of the value are copied. */
 void page_cell(struct page *p, struct cell value);
 
 /*
- * Writes the page. Aligned tables and markdown: everything in order. CSV: the first table alone.
- * JSON: an object with each table as an array under its name, texts under "notes"; NDJSON: the rows
- * of the first table. HTML: everything. STATUS_NO_MEMORY when the page is not whole, STATUS_IO.
+ * Fills the row that was begun with NULL; people read the words there instead, as "too few for
+ * percentiles".
+ */
+void page_rest(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Writes the page. Aligned tables and markdown: everything in order. CSV and NDJSON: the first
+ * table alone. JSON: an object with "title", each table as an array under its name, and every
+ * sentence, warning and fact as text in the array "notes". HTML: everything.
+ * STATUS_NO_MEMORY when the page is not whole, STATUS_IO.
  */
 MUST_USE enum status page_write(const struct page *p, struct table_style style, FILE *out);
 

@@ -23,7 +23,7 @@ static const char *const TLS_NAMES[TLS_GROUPS] = { "1.3", "1.2" };
 
 /* ---- the page for people ---- */
 
-struct page {
+struct sheet {
     const struct selection *selection;
     const struct latency *latency;
     const struct overview *overview;
@@ -68,14 +68,10 @@ static void add_vantages(const struct overview *o, struct text *t)
     }
 }
 
-static void put_title(struct page *p)
+static void put_title(struct sheet *p)
 {
     const struct overview *o = p->overview;
-    struct span window = o->flows > 0 ? o->span : p->selection->data;
-    if (p->selection->since_ns > 0)
-        window.first_ns = p->selection->since_ns;
-    if (p->selection->until_ns < INT64_MAX)
-        window.last_ns = p->selection->until_ns;
+    struct span window = overview_window(o, p->selection);
     struct text words = { 0 };
     char span[2 * MOMENT_TEXT_SIZE];
     text_add(&words, "First response by ");
@@ -152,7 +148,7 @@ static void add_share(struct text *t, double share)
     text_addf(t, percent > 0 && percent < 9.95 ? "%.1f%%" : "%.0f%%", percent);
 }
 
-static void add_by_cells(const struct page *p, struct grid *g, const struct latency_group *group)
+static void add_by_cells(const struct sheet *p, struct grid *g, const struct latency_group *group)
 {
     for (size_t i = 0; i < p->latency->by_count; i++) {
         const char *value = group ? group->by[i] : "";
@@ -199,7 +195,7 @@ static int64_t flows_of_version(const struct latency_group *group, enum tls_grou
     return sum;
 }
 
-static void add_class_row(struct page *p, struct grid *g, const struct class_latency *c,
+static void add_class_row(struct sheet *p, struct grid *g, const struct class_latency *c,
                           int64_t of_flows, size_t bar_columns)
 {
     struct text share = { 0 };
@@ -230,7 +226,7 @@ static void add_class_row(struct page *p, struct grid *g, const struct class_lat
     grid_end_row(g);
 }
 
-static void add_group_rows(struct page *p, struct grid *g, const struct latency_group *group,
+static void add_group_rows(struct sheet *p, struct grid *g, const struct latency_group *group,
                            size_t bar_columns)
 {
     bool first = true;
@@ -259,7 +255,7 @@ static void add_group_rows(struct page *p, struct grid *g, const struct latency_
 }
 
 /* All rows; without bars where bar_columns is 0. */
-static struct grid class_grid(struct page *p, const enum align *align, size_t bar_columns)
+static struct grid class_grid(struct sheet *p, const enum align *align, size_t bar_columns)
 {
     size_t by_count = p->latency->by_count;
     struct grid g = grid_of(by_count + FIXED_COLUMNS + (bar_columns > 0), align, p->style.utf8);
@@ -290,13 +286,13 @@ static size_t longest_line(const struct text *t)
 }
 
 /* Where not even narrow columns fit, lines may be longer than the terminal. */
-static void put_grid(const struct page *p, struct grid *g, struct text *out)
+static void put_grid(const struct sheet *p, struct grid *g, struct text *out)
 {
     if (!grid_write(g, p->width, out))
         (void)grid_write(g, 0, out);
 }
 
-static void put_classes(struct page *p)
+static void put_classes(struct sheet *p)
 {
     enum align align[SELECTION_BY_MAX + FIXED_COLUMNS + 1] = { ALIGN_LEFT };
     memcpy(&align[p->latency->by_count], CLASS_ALIGN, sizeof CLASS_ALIGN);
@@ -392,7 +388,7 @@ static bool warns_of_refused(const struct latency_group *g)
 /* Columns of the grid of gains behind the --by columns. */
 enum { GAIN_COLUMNS = 5 };
 
-static void add_gain_row(const struct page *p, struct grid *g, const struct latency_group *group,
+static void add_gain_row(const struct sheet *p, struct grid *g, const struct latency_group *group,
                          int widths[COMPARED_KINDS][GAIN_PARTS])
 {
     struct text early = { 0 }, refused = { 0 };
@@ -421,7 +417,7 @@ static int gain_width(const int widths[GAIN_PARTS])
 }
 
 /* The title of the narrow column of early answers begins above the gain beside it. */
-static void add_gain_titles(const struct page *p, struct grid *g,
+static void add_gain_titles(const struct sheet *p, struct grid *g,
                             int widths[COMPARED_KINDS][GAIN_PARTS])
 {
     static const char ANSWERED[] = "answered early";
@@ -443,7 +439,7 @@ static bool shows_gain(const struct latency_group *g)
     return g->accepted + g->rejected > 0;
 }
 
-static void put_gains(const struct page *p)
+static void put_gains(const struct sheet *p)
 {
     const struct latency *l = p->latency;
     int widths[COMPARED_KINDS][GAIN_PARTS] = { 0 };
@@ -498,7 +494,7 @@ static bool is_plain_name(const char *name)
 }
 
 /* The command that tells more, ready to be pasted; nothing where a name would need quoting. */
-static void add_command(const struct page *p, const struct latency_group *g, struct text *t)
+static void add_command(const struct sheet *p, const struct latency_group *g, struct text *t)
 {
     const struct latency *l = p->latency;
     for (size_t i = 0; i < l->by_count; i++) {
@@ -511,7 +507,7 @@ static void add_command(const struct page *p, const struct latency_group *g, str
     text_add(t, "\" --by site\n");
 }
 
-static void put_warning(const struct page *p, const struct latency_group *g,
+static void put_warning(const struct sheet *p, const struct latency_group *g,
                         const struct text *words)
 {
     struct text line = { 0 }, safe = { 0 };
@@ -524,7 +520,7 @@ static void put_warning(const struct page *p, const struct latency_group *g,
     text_done(&safe);
 }
 
-static void warn_of_late(const struct page *p, const struct latency_group *g)
+static void warn_of_late(const struct sheet *p, const struct latency_group *g)
 {
     struct text words = { 0 };
     add_share(&words, late_share(g));
@@ -540,7 +536,7 @@ static void warn_of_late(const struct page *p, const struct latency_group *g)
     text_done(&words);
 }
 
-static void warn_of_refused(const struct page *p, const struct latency_group *g)
+static void warn_of_refused(const struct sheet *p, const struct latency_group *g)
 {
     struct text words = { 0 };
     add_share(&words, refused_share(g));
@@ -563,7 +559,7 @@ static void add_interval(struct text *t, const struct gain *gain)
 }
 
 /* What makes the comparison with one other kind doubtful. */
-static void warn_of_comparison(const struct page *p, const struct latency_group *g,
+static void warn_of_comparison(const struct sheet *p, const struct latency_group *g,
                                enum compared_kind other)
 {
     const struct comparison *c = &g->over[other], *alike = &g->over_alike_rtt[other];
@@ -595,7 +591,7 @@ static void warn_of_comparison(const struct page *p, const struct latency_group 
     text_done(&words);
 }
 
-static void put_warnings(const struct page *p)
+static void put_warnings(const struct sheet *p)
 {
     for (size_t i = 0; i < p->latency->count; i++) {
         const struct latency_group *g = &p->latency->groups[i];
@@ -610,7 +606,7 @@ static void put_warnings(const struct page *p)
 
 /* -- below -- */
 
-static void put_shares(const struct page *p, const char *heading, const struct word_counts *w)
+static void put_shares(const struct sheet *p, const char *heading, const struct word_counts *w)
 {
     struct text words = { 0 };
     for (size_t i = 0; i < w->count; i++) {
@@ -622,7 +618,7 @@ static void put_shares(const struct page *p, const char *heading, const struct w
     text_done(&words);
 }
 
-static void put_left_out(const struct page *p, const struct word_counts *w)
+static void put_left_out(const struct sheet *p, const struct word_counts *w)
 {
     struct text heading = { 0 }, words = { 0 };
     text_add(&heading, "Left out ");
@@ -639,7 +635,7 @@ static void put_left_out(const struct page *p, const struct word_counts *w)
     text_done(&words);
 }
 
-static void put_footer(const struct page *p)
+static void put_footer(const struct sheet *p)
 {
     const struct overview *o = p->overview;
     text_add(p->out, "\n");
@@ -668,7 +664,7 @@ static void put_footer(const struct page *p)
         text_addf(p->out, "Intervals        bootstrap of medians, seed %d\n", LATENCY_SEED);
 }
 
-static void put_page(struct page *p)
+static void put_page(struct sheet *p)
 {
     put_title(p);
     text_add(p->out, "\n");
@@ -702,13 +698,12 @@ static void add_gain_cells(struct cell *cells, const struct comparison *c)
     cells[3] = known ? real_or_null(c->round_trips) : cell_null();
 }
 
-static enum status add_data_row(struct table *table, const struct latency *l,
-                                const struct latency_group *g, enum tls_group tls,
-                                enum compared_kind kind)
+static void fill_data_row(const struct latency *l, const struct latency_group *g,
+                          enum tls_group tls, enum compared_kind kind,
+                          struct cell cells[SELECTION_BY_MAX + DATA_COLUMNS])
 {
     const struct class_latency *c = &g->classes[tls][kind];
     bool is_0rtt = kind == COMPARED_0RTT;
-    struct cell cells[SELECTION_BY_MAX + DATA_COLUMNS];
     size_t n = 0;
     for (size_t i = 0; i < l->by_count; i++)
         cells[n++] = cell_text(g->by[i]);
@@ -731,7 +726,6 @@ static enum status add_data_row(struct table *table, const struct latency *l,
     cells[n++] = is_0rtt ? cell_real(refused_share(g)) : cell_null();
     cells[n++] = is_0rtt ? cell_integer((int64_t)g->over[COMPARED_RESUMED].flows) : cell_null();
     assert(n == l->by_count + DATA_COLUMNS);
-    return table_add(table, cells);
 }
 
 static enum status write_data(const struct selection *s, const struct latency *l,
@@ -769,13 +763,93 @@ static enum status write_data(const struct selection *s, const struct latency *l
     for (size_t i = 0; status == STATUS_OK && i < l->count; i++) {
         for (enum tls_group tls = TLS_GROUP_13; tls < TLS_GROUPS; tls++) {
             for (enum compared_kind kind = COMPARED_0RTT; kind < COMPARED_KINDS; kind++) {
-                if (status == STATUS_OK && l->groups[i].classes[tls][kind].flows > 0)
-                    status = add_data_row(table, l, &l->groups[i], tls, kind);
+                struct cell cells[SELECTION_BY_MAX + DATA_COLUMNS];
+                if (status != STATUS_OK || l->groups[i].classes[tls][kind].flows == 0)
+                    continue;
+                fill_data_row(l, &l->groups[i], tls, kind, cells);
+                status = table_add(table, cells);
             }
         }
     }
     enum status closed = table_close(table);
     return status == STATUS_OK ? closed : status;
+}
+
+/* ---- the page with pictures ---- */
+
+static struct cell ms_cell(double ms)
+{
+    return isnan(ms) ? cell_null() : cell_real(ms * 1e6);
+}
+
+static void add_class_cells(struct page *page, const struct latency_group *g, enum tls_group tls,
+                            enum compared_kind kind)
+{
+    const struct class_latency *c = &g->classes[tls][kind];
+    page_cell(page, cell_text(TLS_NAMES[tls]));
+    page_cell(page, cell_text(KIND_NAMES[kind]));
+    page_cell(page, cell_integer(c->flows));
+    page_cell(page, cell_real((double)c->flows / (double)flows_of_version(g, tls)));
+    if (isnan(c->p50_ms)) {
+        page_rest(page, "too few for percentiles (%lld < %zu)", (long long)c->flows,
+                  quantile_least_count(0.5));
+        return;
+    }
+    page_cell(page, ms_cell(c->p50_ms));
+    page_cell(page, ms_cell(c->p90_ms));
+    page_cell(page, ms_cell(c->p99_ms));
+    page_cell(page, ms_cell(c->rtt_ms));
+    page_cell(page, real_or_null(c->round_trips));
+    page_cell(page, real_or_null(c->expected));
+}
+
+static void add_classes(struct page *page, const struct selection *s, const struct latency *l)
+{
+    static const struct page_column columns[FIXED_COLUMNS] = {
+        { "tls", "TLS", PAGE_GROUP },
+        { "handshake", "class", PAGE_WORD },
+        { "flows", NULL, PAGE_COUNT },
+        { "share", NULL, PAGE_PERCENT },
+        { "perceived_p50_ns", "p50", PAGE_MS },
+        { "perceived_p90_ns", "p90", PAGE_MS },
+        { "perceived_p99_ns", "p99", PAGE_MS },
+        { "rtt_p50_ns", "rtt", PAGE_MS },
+        { "round_trips_p50", "trips", PAGE_NUMBER },
+        { "expected_round_trips", "expected", PAGE_NUMBER },
+    };
+    struct page_column all[SELECTION_BY_MAX + FIXED_COLUMNS];
+    for (size_t i = 0; i < s->by_count; i++)
+        all[i] = (struct page_column){ s->by[i], by_title(s->by[i]), PAGE_GROUP };
+    memcpy(&all[s->by_count], columns, sizeof columns);
+    page_table(page, "classes", all, s->by_count + FIXED_COLUMNS);
+    for (size_t i = 0; i < l->count; i++) {
+        for (enum tls_group tls = TLS_GROUP_13; tls < TLS_GROUPS; tls++) {
+            for (enum compared_kind kind = COMPARED_0RTT; kind < COMPARED_KINDS; kind++) {
+                if (l->groups[i].classes[tls][kind].flows == 0)
+                    continue;
+                for (size_t by = 0; by < s->by_count; by++)
+                    page_cell(page, cell_text(l->groups[i].by[by]));
+                add_class_cells(page, &l->groups[i], tls, kind);
+            }
+        }
+    }
+}
+
+static enum status write_html(const struct selection *s, const struct latency *l,
+                              const struct overview *o, struct table_style style, FILE *out)
+{
+    struct text title = { 0 };
+    text_add(&title, "First response by ");
+    add_by_words(s, &title);
+    struct page *page = page_open(text_string(&title));
+    text_done(&title);
+    overview_add_subject(o, s, page);
+    page_text(page, "From first SYN to first response byte as the client felt it, ms.");
+    add_classes(page, s, l);
+    overview_add_facts(o, s, page);
+    enum status status = page_write(page, style, out);
+    page_close(page);
+    return status;
 }
 
 /* ---- the report ---- */
@@ -785,14 +859,14 @@ static enum status write_page(const struct selection *s, const struct latency *l
                               FILE *out)
 {
     struct text text = { 0 };
-    struct page page = { .selection = s,
-                         .latency = l,
-                         .overview = o,
-                         .style = style,
-                         .width = style.width > 0 ? style.width : PAGE_WIDTH,
-                         .verbose = verbose,
-                         .longest_bar = longest_bar(l),
-                         .out = &text };
+    struct sheet page = { .selection = s,
+                          .latency = l,
+                          .overview = o,
+                          .style = style,
+                          .width = style.width > 0 ? style.width : PAGE_WIDTH,
+                          .verbose = verbose,
+                          .longest_bar = longest_bar(l),
+                          .out = &text };
     put_page(&page);
     enum status status = result_write_text(&text, out);
     text_done(&text);
@@ -805,11 +879,13 @@ enum status regions_report(const struct selection *s, struct table_style style, 
     struct latency latency = { 0 };
     struct overview overview = { 0 };
     enum status status = latency_read(s, &latency, error);
-    if (status == STATUS_OK && style.format != TABLE_ALIGNED) {
+    if (status == STATUS_OK && style.format != TABLE_ALIGNED && style.format != TABLE_HTML) {
         status = write_data(s, &latency, style, out);
     } else if (status == STATUS_OK) {
         status = overview_read(s, &overview, error);
-        if (status == STATUS_OK)
+        if (status == STATUS_OK && style.format == TABLE_HTML)
+            status = write_html(s, &latency, &overview, style, out);
+        else if (status == STATUS_OK)
             status = write_page(s, &latency, &overview, style, verbose, out);
     }
     latency_done(&latency);

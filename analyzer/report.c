@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
+#include "overview.h"
+#include "page.h"
 #include "regions.h"
 #include "result.h"
+
+#include <ctype.h>
+#include <stdlib.h>
 
 /*
  * A report is a page of its own or, where `write` is NULL, one SQL query over the relations of
@@ -131,18 +136,134 @@ static void add_sql(const char *template, const struct selection *s, struct text
     }
 }
 
-static enum status write_query(const char *template, const struct selection *s,
-                               struct table_style style, FILE *out, struct text *error)
+static enum status open_query(const char *template, const struct selection *s,
+                              struct query **ret_query, struct text *error)
 {
     struct text sql = { 0 };
     add_sql(template, s, &sql);
-    struct query *q = NULL;
     enum status status =
-        sql.failed ? STATUS_NO_MEMORY : selection_query(s, text_string(&sql), &q, error);
+        sql.failed ? STATUS_NO_MEMORY : selection_query(s, text_string(&sql), ret_query, error);
     text_done(&sql);
+    return status;
+}
+
+static enum status write_query(const struct report *report, const struct selection *s,
+                               struct table_style style, FILE *out, struct text *error)
+{
+    struct query *q = NULL;
+    enum status status = open_query(report->sql, s, &q, error);
     if (status == STATUS_OK)
         status = result_write(q, style, out);
     query_close(q);
+    return status;
+}
+
+/* ---- a query as a page ---- */
+
+/* Rows shown on a page; whoever needs more of them has a program to read them. */
+enum { PAGE_ROWS_MAX = 2000 };
+
+/* What the columns of the reports hold, by name; others are words. */
+static enum page_kind kind_of_column(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum page_kind kind;
+    } kinds[] = {
+        { "flows", PAGE_COUNT },          { "offered", PAGE_COUNT },  { "sent", PAGE_COUNT },
+        { "accepted", PAGE_COUNT },       { "rejected", PAGE_COUNT }, { "late", PAGE_COUNT },
+        { "answered_early", PAGE_COUNT }, { "prefixes", PAGE_COUNT }, { "full", PAGE_COUNT },
+        { "resumed", PAGE_COUNT },        { "0-rtt", PAGE_COUNT },    { "failed", PAGE_COUNT },
+        { "refused", PAGE_COUNT },        { "resent", PAGE_COUNT },   { "keylog", PAGE_COUNT },
+        { "protocol", PAGE_COUNT },       { "strong", PAGE_COUNT },   { "weak", PAGE_COUNT },
+        { "rtt", PAGE_NUMBER },           { "p50", PAGE_NUMBER },     { "p90", PAGE_NUMBER },
+        { "percent", PAGE_NUMBER },       { "example", PAGE_ID },     { "minute", PAGE_TIME },
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(name, kinds[i].name) == 0)
+            return kinds[i].kind;
+    }
+    return PAGE_WORD;
+}
+
+/* "answered early" of answered_early; the caller frees it. */
+static char *title_of_column(const char *name)
+{
+    char *title = strdup(strcmp(name, "client_region") == 0 ? "region" : name);
+    for (char *c = title; c && *c; c++)
+        *c = *c == '_' ? ' ' : *c;
+    return title;
+}
+
+static enum status add_table(struct query *q, const struct report *report,
+                             const struct selection *s, struct page *page)
+{
+    size_t count = query_column_count(q);
+    struct page_column *columns = calloc(count, sizeof *columns);
+    char **titles = calloc(count, sizeof *titles);
+    bool whole = columns && titles;
+    for (size_t i = 0; whole && i < count; i++) {
+        const char *name = query_column_name(q, i);
+        whole = name && (titles[i] = title_of_column(name));
+        if (whole)
+            columns[i] =
+                (struct page_column){ name, titles[i],
+                                      i < s->by_count ? PAGE_GROUP : kind_of_column(name) };
+    }
+    if (whole)
+        page_table(page, report->name, columns, count);
+    for (size_t i = 0; titles && i < count; i++)
+        free(titles[i]);
+    free(titles);
+    free(columns);
+    return whole ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static enum status add_rows(struct query *q, struct page *page, size_t *ret_rows)
+{
+    size_t count = query_column_count(q);
+    for (*ret_rows = 0;; ++*ret_rows) {
+        enum status status = query_next(q);
+        if (status != STATUS_OK)
+            return status == STATUS_END ? STATUS_OK : status;
+        for (size_t i = 0; i < count && *ret_rows < PAGE_ROWS_MAX; i++)
+            page_cell(page, query_cell(q, i));
+    }
+}
+
+static enum status fill_page(const struct report *report, const struct selection *s,
+                             const struct overview *o, struct page *page, struct text *error)
+{
+    struct query *q = NULL;
+    size_t rows = 0;
+    overview_add_subject(o, s, page);
+    enum status status = open_query(report->sql, s, &q, error);
+    if (status == STATUS_OK)
+        status = add_table(q, report, s, page);
+    if (status == STATUS_OK)
+        status = add_rows(q, page, &rows);
+    query_close(q);
+    if (rows > PAGE_ROWS_MAX)
+        page_warning(page, "%zu more rows are not shown; --format csv has them all.",
+                     rows - PAGE_ROWS_MAX);
+    overview_add_facts(o, s, page);
+    return status;
+}
+
+static enum status write_page(const struct report *report, const struct selection *s,
+                              struct table_style style, FILE *out, struct text *error)
+{
+    struct overview overview;
+    struct text title = { 0 };
+    text_addf(&title, "%c%s", toupper((unsigned char)report->question[0]), report->question + 1);
+    struct page *page = page_open(text_string(&title));
+    text_done(&title);
+    enum status status = overview_read(s, &overview, error);
+    if (status == STATUS_OK)
+        status = fill_page(report, s, &overview, page, error);
+    if (status == STATUS_OK)
+        status = page_write(page, style, out);
+    page_close(page);
     return status;
 }
 
@@ -157,8 +278,10 @@ enum status command_report(struct database *database, const struct report_option
         selection_init(&selection, database, &options->selection, report->default_by, error);
     if (status == STATUS_OK && report->write)
         status = report->write(&selection, options->style, options->verbose, out, error);
+    else if (status == STATUS_OK && options->style.format == TABLE_HTML)
+        status = write_page(report, &selection, options->style, out, error);
     else if (status == STATUS_OK)
-        status = write_query(report->sql, &selection, options->style, out, error);
+        status = write_query(report, &selection, options->style, out, error);
     selection_done(&selection);
     return result_end(status, database, out, error);
 }

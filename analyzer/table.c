@@ -268,7 +268,7 @@ bool table_format_of(const char *name, enum table_format *ret_format)
         enum table_format format;
     } formats[] = {
         { "table", TABLE_ALIGNED }, { "csv", TABLE_CSV },           { "json", TABLE_JSON },
-        { "ndjson", TABLE_NDJSON }, { "markdown", TABLE_MARKDOWN },
+        { "ndjson", TABLE_NDJSON }, { "markdown", TABLE_MARKDOWN }, { "html", TABLE_HTML },
     };
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         if (strcmp(name, formats[i].name) == 0) {
@@ -456,23 +456,6 @@ static void add_plain_cell(struct text *t, const struct cell *cell)
     }
 }
 
-/* Characters that Markdown would take for its own are taken from it. */
-static void add_markdown_text(struct text *line, struct bytes text)
-{
-    struct text safe = { 0 };
-    text_add_safe(&safe, text, true);
-    line->failed |= safe.failed;
-    for (const char *c = text_string(&safe); *c; c++) {
-        if (*c == '<')
-            text_add(line, "&lt;");
-        else if (*c == '&')
-            text_add(line, "&amp;");
-        else
-            text_addf(line, strchr("|\\`*[]", *c) ? "\\%c" : "%c", *c);
-    }
-    text_done(&safe);
-}
-
 static void add_markdown_row(struct table *t, const struct cell *cells)
 {
     for (size_t i = 0; i < t->column_count; i++) {
@@ -480,7 +463,7 @@ static void add_markdown_row(struct table *t, const struct cell *cells)
         add_plain_cell(&plain, &cells[i]);
         t->line.failed |= plain.failed;
         text_add(&t->line, "| ");
-        add_markdown_text(&t->line, text_bytes(text_string(&plain)));
+        text_add_markdown(&t->line, text_bytes(text_string(&plain)));
         text_add(&t->line, " ");
         text_done(&plain);
     }
@@ -636,7 +619,7 @@ static char *safe_name(const char *name, const struct table_style *style)
 struct table *table_open(FILE *out, struct table_style style, const char *const *names,
                          size_t column_count)
 {
-    assert(column_count > 0);
+    assert(column_count > 0 && style.format != TABLE_HTML);
     struct table *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
@@ -723,6 +706,7 @@ enum status table_add(struct table *t, const struct cell *cells)
         add_markdown_row(t, cells);
         break;
     case TABLE_ALIGNED:
+    case TABLE_HTML:
         break;
     }
     flush_line(t);

@@ -81,9 +81,10 @@ enum table_format {
     TABLE_JSON,     /* RFC 8259, an array of objects */
     TABLE_NDJSON,   /* one object a line */
     TABLE_MARKDOWN, /* GitHub's pipes */
+    TABLE_HTML,     /* a page of page.h; result sets alone are never written so */
 };
 
-/* Reads "table", "csv", "json", "ndjson", "markdown". */
+/* Reads "table", "csv", "json", "ndjson", "markdown", "html". */
 bool table_format_of(const char *name, enum table_format *ret_format);
 
 /* Columns of pages that do not go to a terminal. */

@@ -260,6 +260,38 @@ void text_add_json(struct text *t, struct bytes b)
     }
 }
 
+void text_add_markdown(struct text *t, struct bytes b)
+{
+    struct text safe = { 0 };
+    text_add_safe(&safe, b, true);
+    t->failed |= safe.failed;
+    for (const char *c = text_string(&safe); *c; c++) {
+        if (*c == '<')
+            text_add(t, "&lt;");
+        else if (*c == '&')
+            text_add(t, "&amp;");
+        else
+            text_addf(t, strchr("|\\`*[]", *c) ? "\\%c" : "%c", *c);
+    }
+    text_done(&safe);
+}
+
+void text_add_html(struct text *t, struct bytes b)
+{
+    struct text safe = { 0 };
+    text_add_safe(&safe, b, true);
+    t->failed |= safe.failed;
+    const char *rest = text_string(&safe);
+    while (*rest) {
+        size_t plain = strcspn(rest, "<>&\"'");
+        text_add_bytes(t, (struct bytes){ (const uint8_t *)rest, plain });
+        rest += plain;
+        if (*rest)
+            text_addf(t, "&#%d;", *rest++);
+    }
+    text_done(&safe);
+}
+
 size_t text_width(struct bytes b)
 {
     size_t width = 0;

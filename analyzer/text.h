@@ -62,6 +62,13 @@ void text_add_safe(struct text *t, struct bytes b, bool utf8);
  */
 void text_add_json(struct text *t, struct bytes b);
 
+/*
+ * Adds text of any origin as text_add_safe() makes it, and what Markdown or HTML would take for
+ * markup is taken from it. HTML: for the inside of elements and of quoted attributes.
+ */
+void text_add_markdown(struct text *t, struct bytes b);
+void text_add_html(struct text *t, struct bytes b);
+
 /* Columns that text made by text_add_safe() takes on a terminal. */
 size_t text_width(struct bytes b);
 

@@ -25,14 +25,16 @@ LEVELS = [
     "judge_one_side judge_keys judge_outcome timing neighbour region",
     # edges to files, libraries and people
     "sandbox inflate source capture pcapng inputs path_labels label store query sql_functions statistics "
-    "comparison selection latency overview table page result regions report flows captures explain "
+    "comparison selection latency table page page_blocks page_text page_html overview result regions "
+    "report flows captures explain "
     "ladder show",
     # the program
     "row analyze writer knowledge rejudge check ingest survey doctor cli main",
 ]
 
 # Made from schema/ at build time: plain values for everyone, SQL text for the files named here.
-GENERATED = {"flow_row.h": None, "flow_row_sql.h": {"store"}}
+GENERATED = {"flow_row.h": None, "flow_row_sql.h": {"store"},
+             "page_style.h": {"page_html"}}
 
 # Third-party headers (as a prefix of the name in the include), and who may include them.
 LIBRARIES = {

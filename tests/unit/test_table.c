@@ -231,7 +231,7 @@ Test(table, formats_have_their_names)
     enum table_format format = TABLE_ALIGNED;
     cr_expect(table_format_of("ndjson", &format) && format == TABLE_NDJSON);
     cr_expect(table_format_of("table", &format) && format == TABLE_ALIGNED);
-    cr_expect(!table_format_of("html", &format) && format == TABLE_ALIGNED);
+    cr_expect(!table_format_of("xml", &format) && format == TABLE_ALIGNED);
 }
 
 Test(table, a_text_can_run_to_the_end_of_its_row)

@@ -3,7 +3,7 @@
  * The main path. analysis_frame() is the road that a packet takes:
  *
  *   frame -> segment           packet.c (fragment.c)
- *   segment -> flow and side   flow.c, opening.c, past.c
+ *   segment -> flow and side   flow.c, border.c, opening.c, past.c
  *   payload -> runs in order   stream.c
  *   run -> records -> messages -> facts          tls.c (record.c, message.c, hello.c)
  *   acknowledgments, retransmissions, ends       connection.c
@@ -13,6 +13,7 @@
  */
 #include "analyze.h"
 
+#include "border.h"
 #include "connection.h"
 #include "flow.h"
 #include "fragment.h"
@@ -397,6 +398,8 @@ static enum status finish_flow(struct analysis *a, struct flow *flow, enum flow_
         .stage_number = number,
         .client_isn = flow->opening.isn[CLIENT],
         .syn_count = flow->opening.syn_count,
+        .encapsulation = { flow->encapsulation[0], flow->encapsulation[1] },
+        .encapsulation_count = flow->encapsulation_count,
         .kind = flow_is_closed(flow) ? PAST_CLOSED
                 : half_open          ? PAST_HALF_OPEN
                                      : PAST_IDLE,
@@ -490,16 +493,22 @@ static void choose_client(struct flow *flow, const struct segment *s)
     }
 }
 
-static enum side side_of(const struct flow *flow, const struct segment *s)
+/* What is remembered of the last flow of that key which was where the segment is; NULL. */
+static const struct past_flow *find_past(const struct analysis *a, const struct flow_key *key,
+                                         const struct segment *s)
 {
-    return endpoint_equal(&s->from, &flow->key.low) == flow->low_is_client ? CLIENT : SERVER;
+    const struct past_flow *past = past_find(a->past, key_hash(a, key));
+    for (unsigned i = 0; past != NULL && i < past->encapsulation_count; i++)
+        if (past->encapsulation[i] == s->encapsulation)
+            return past;
+    return NULL;
 }
 
 /* Takes over what is remembered of a flow with that key; may say that the segment comes too late.
  */
 static enum status take_past(struct analysis *a, struct flow *flow, const struct segment *s)
 {
-    const struct past_flow *past = past_find(a->past, key_hash(a, &flow->key));
+    const struct past_flow *past = find_past(a, &flow->key, s);
     if (past == NULL)
         return STATUS_OK;
     bool is_syn = (s->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
@@ -527,48 +536,52 @@ static bool trails_closed(const struct analysis *a, const struct flow_key *key,
 {
     if ((s->flags & TCP_SYN) != 0)
         return false;
-    const struct past_flow *past = past_find(a->past, key_hash(a, key));
+    const struct past_flow *past = find_past(a, key, s);
     return past != NULL && past->kind == PAST_CLOSED && s->at_ns - past->last_ns <= CLOSED_IDLE_NS;
 }
 
-/* A SYN on a flow that is there: a repetition, or the first packet of another connection. */
-static bool syn_opens_another(const struct flow *flow, const struct segment *s)
-{
-    enum { SAME_WINDOW = 65536 };
-    if (side_of(flow, s) == SERVER)
-        return flow_is_closed(flow) || flow->client_basis > CLIENT_BY_SYN_ACK;
-    if (flow->opening.isn_known[CLIENT])
-        return flow->opening.isn[CLIENT] != s->seq;
-    if (flow->connection == NULL || !flow->connection->stream[CLIENT].has_base)
-        return false;
-    int64_t offset = stream_offset(&flow->connection->stream[CLIENT], s->seq + 1);
-    return offset != 0 && (flow_is_closed(flow) || offset < 0 ||
-                           offset > flow->connection->stream[CLIENT].next_offset + SAME_WINDOW);
-}
-
-/* Finds or makes the flow of a segment; *ret_flow stays NULL when the segment has none. */
-static enum status find_flow(struct analysis *a, const struct segment *s, struct flow **ret_flow)
+/* The live flow of a key that was in the segment's encapsulation before, else one that its numbers
+ * fit, which may be a flow that is over; NULL when there is none. */
+static enum status choose_flow(struct analysis *a, const struct flow_key *key,
+                               const struct segment *s, struct flow **ret_flow)
 {
     *ret_flow = NULL;
-    struct flow_key key = flow_key_of(s);
-    struct flow *flow = flow_find(a->flows, &key);
-    if (flow != NULL) {
-        enum status unparked = unpark(a, flow);
-        if (unparked != STATUS_OK)
-            return unparked;
-        bool silent = s->at_ns - flow->last_ns > flow_idle_limit(flow);
-        bool is_syn = (s->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
-        if (!silent && !(is_syn && syn_opens_another(flow, s))) {
-            *ret_flow = flow;
-            return STATUS_OK;
+    struct flow *first = flow_find(a->flows, key);
+    for (struct flow *f = first; f != NULL; f = flow_find_next(a->flows, f))
+        if (border_same_encapsulation(f, s)) {
+            *ret_flow = f;
+            return unpark(a, f);
         }
-        enum status status = finish_flow(a, flow, ENDED_IDLE);
+    for (struct flow *f = first; f != NULL && *ret_flow == NULL; f = flow_find_next(a->flows, f)) {
+        enum status status = unpark(a, f);
         if (status != STATUS_OK)
             return status;
+        if (border_fits(f, s))
+            *ret_flow = f;
     }
-    if (trails_closed(a, &key, s))
-        return drop(a, DROP_TCP_AFTER_END);
-    flow = flow_add(a->flows, &key, s->at_ns);
+    return STATUS_OK;
+}
+
+/* Of as many live flows of one key as there may be, the one that was silent the longest must go. */
+static enum status make_room(struct analysis *a, const struct flow_key *key)
+{
+    unsigned count = 0;
+    struct flow *oldest = NULL;
+    for (struct flow *f = flow_find(a->flows, key); f != NULL; f = flow_find_next(a->flows, f)) {
+        count++;
+        if (oldest == NULL || f->last_ns < oldest->last_ns)
+            oldest = f;
+    }
+    return count < TENANTS_MAX ? STATUS_OK : finish_flow(a, oldest, ENDED_EVICTED);
+}
+
+static enum status add_flow(struct analysis *a, const struct flow_key *key, const struct segment *s,
+                            struct flow **ret_flow)
+{
+    enum status status = make_room(a, key);
+    if (status != STATUS_OK)
+        return status;
+    struct flow *flow = flow_add(a->flows, key, s->at_ns);
     if (flow == NULL)
         return STATUS_NO_MEMORY;
     flow->file = a->file;
@@ -576,6 +589,30 @@ static enum status find_flow(struct analysis *a, const struct segment *s, struct
     choose_client(flow, s);
     *ret_flow = flow;
     return take_past(a, flow, s);
+}
+
+/* Finds or makes the flow of a segment; *ret_flow stays NULL when the segment has none. */
+static enum status find_flow(struct analysis *a, const struct segment *s, struct flow **ret_flow)
+{
+    *ret_flow = NULL;
+    struct flow_key key = flow_key_of(s);
+    struct flow *flow;
+    enum status status = choose_flow(a, &key, s, &flow);
+    if (status != STATUS_OK)
+        return status;
+    if (flow != NULL) {
+        bool silent = s->at_ns - flow->last_ns > flow_idle_limit(flow);
+        if (!silent && !border_opens_another(flow, s)) {
+            *ret_flow = flow;
+            return STATUS_OK;
+        }
+        status = finish_flow(a, flow, ENDED_IDLE);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (trails_closed(a, &key, s))
+        return drop(a, DROP_TCP_AFTER_END);
+    return add_flow(a, &key, s, ret_flow);
 }
 
 /* Segments of a flow */
@@ -709,10 +746,16 @@ static bool is_copy_of_reset(const struct flow *flow, enum side side, const stru
 
 static enum status follow_segment(struct analysis *a, struct flow *flow, const struct segment *s)
 {
-    enum side side = side_of(flow, s);
+    enum side side = flow_side_of(flow, s);
     bool is_syn = (s->flags & TCP_SYN) != 0;
     bool is_reset = (s->flags & TCP_RST) != 0;
     int64_t previous_ns = flow->last_ns;
+    if (side == CLIENT && !is_syn && flow->connection == NULL)
+        opening_choose_server(&flow->opening, s);
+    bool is_alien_syn = is_syn && flow->connection != NULL && !border_is_own_syn(flow, s);
+    if (is_alien_syn || border_answers_another(flow, s))
+        return drop(a, DROP_TCP_OUT_OF_WINDOW);
+    border_note_encapsulation(flow, s);
     if (is_syn && !follow_syn(flow, side, s))
         return STATUS_OK;
     if (is_copy_of_reset(flow, side, s)) {

@@ -26,6 +26,8 @@
     X(TCP_TOO_SHORT, "tcp_too_short", "captured bytes end inside the TCP header")                  \
     X(TCP_HEADER_INVALID, "tcp_header_invalid", "TCP data offset impossible (RFC 9293 3.1)")       \
     X(TCP_AFTER_END, "tcp_after_end", "TCP segment of a flow that ended long before")              \
+    X(TCP_OUT_OF_WINDOW, "tcp_out_of_window",                                                      \
+      "SYN inside a live connection, or answer to no SYN seen")                                    \
     X(RESET_OUT_OF_WINDOW, "reset_out_of_window", "RST whose sequence number fits nothing seen")   \
     X(TIME_INVALID, "time_invalid", "timestamp outside of 1970 to 2262")                           \
     X(FILTERED, "filtered", "excluded by --filter")

@@ -97,6 +97,11 @@ struct flow_key flow_key_of(const struct segment *s)
                                                    : (struct flow_key){ s->to, s->from };
 }
 
+enum side flow_side_of(const struct flow *flow, const struct segment *s)
+{
+    return endpoint_equal(&s->from, &flow->key.low) == flow->low_is_client ? CLIENT : SERVER;
+}
+
 static uint64_t hash_of(const struct flow_table *t, const struct flow_key *key)
 {
     return hash_table((struct bytes){ (const uint8_t *)key, sizeof *key }, t->seed);
@@ -107,22 +112,39 @@ static bool key_equal(const struct flow_key *a, const struct flow_key *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* The slot of the key, or the empty one where it would go. */
-static struct slot *slot_of(const struct flow_table *t, const struct flow_key *key, uint64_t hash)
+/* The first flow of the key in the run of probing that begins at slot i; NULL = none is left. */
+static struct flow *find_from(const struct flow_table *t, size_t i, const struct flow_key *key,
+                              uint64_t hash)
 {
     size_t mask = t->slot_count - 1;
     uint32_t tag = (uint32_t)(hash >> 32);
-    for (size_t i = (size_t)hash & mask;; i = (i + 1) & mask) {
-        struct slot *s = &t->slots[i];
-        if (s->flow == 0 || (s->tag == tag && key_equal(&flow_at(t, s->flow - 1)->key, key)))
-            return s;
+    for (i &= mask; t->slots[i].flow != 0; i = (i + 1) & mask) {
+        struct flow *flow = flow_at(t, t->slots[i].flow - 1);
+        if (t->slots[i].tag == tag && key_equal(&flow->key, key))
+            return flow;
     }
+    return NULL;
+}
+
+/* The slot that holds that number (index + 1); of 0 the empty one behind the run of the hash. */
+static size_t slot_of(const struct flow_table *t, uint64_t hash, uint32_t number)
+{
+    size_t i = (size_t)hash & (t->slot_count - 1);
+    while (t->slots[i].flow != number)
+        i = (i + 1) & (t->slot_count - 1);
+    return i;
 }
 
 struct flow *flow_find(struct flow_table *t, const struct flow_key *key)
 {
-    const struct slot *s = slot_of(t, key, hash_of(t, key));
-    return s->flow == 0 ? NULL : flow_at(t, s->flow - 1);
+    uint64_t hash = hash_of(t, key);
+    return find_from(t, (size_t)hash, key, hash);
+}
+
+struct flow *flow_find_next(struct flow_table *t, const struct flow *flow)
+{
+    uint64_t hash = hash_of(t, &flow->key);
+    return find_from(t, slot_of(t, hash, flow->index + 1) + 1, &flow->key, hash);
 }
 
 static bool grow_slots(struct flow_table *t)
@@ -138,7 +160,7 @@ static bool grow_slots(struct flow_table *t)
         if (old[i].flow == 0)
             continue;
         const struct flow_key *key = &flow_at(t, old[i].flow - 1)->key;
-        *slot_of(t, key, hash_of(t, key)) = old[i];
+        t->slots[slot_of(t, hash_of(t, key), 0)] = old[i];
     }
     free(old);
     return true;
@@ -202,9 +224,8 @@ struct flow *flow_add(struct flow_table *t, const struct flow_key *key, int64_t 
     *flow =
         (struct flow){ .index = flow->index, .key = *key, .first_ns = now_ns, .last_ns = now_ns };
     uint64_t hash = hash_of(t, key);
-    struct slot *slot = slot_of(t, key, hash);
-    assert(slot->flow == 0);
-    *slot = (struct slot){ .tag = (uint32_t)(hash >> 32), .flow = flow->index + 1 };
+    t->slots[slot_of(t, hash, 0)] =
+        (struct slot){ .tag = (uint32_t)(hash >> 32), .flow = flow->index + 1 };
     t->count++;
     if (t->second == 0)
         t->second = now_ns / NS_PER_SECOND;
@@ -213,10 +234,9 @@ struct flow *flow_add(struct flow_table *t, const struct flow_key *key, int64_t 
 }
 
 /* Closes the gap that an emptied slot leaves in the runs of probing behind it. */
-static void empty_slot(struct flow_table *t, struct slot *slot)
+static void empty_slot(struct flow_table *t, size_t hole)
 {
     size_t mask = t->slot_count - 1;
-    size_t hole = (size_t)(slot - t->slots);
     for (size_t i = (hole + 1) & mask; t->slots[i].flow != 0; i = (i + 1) & mask) {
         const struct flow_key *key = &flow_at(t, t->slots[i].flow - 1)->key;
         size_t home = (size_t)hash_of(t, key) & mask;
@@ -230,9 +250,7 @@ static void empty_slot(struct flow_table *t, struct slot *slot)
 
 void flow_remove(struct flow_table *t, struct flow *flow)
 {
-    struct slot *slot = slot_of(t, &flow->key, hash_of(t, &flow->key));
-    assert(slot->flow == flow->index + 1);
-    empty_slot(t, slot);
+    empty_slot(t, slot_of(t, hash_of(t, &flow->key), flow->index + 1));
     take_from_wheel(t, flow);
     flow->next = t->free;
     t->free = flow->index;

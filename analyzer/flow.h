@@ -38,9 +38,11 @@ struct flow {
     bool restless;                 /* it could not be parked when that was tried last */
     uint32_t packets[2];           /* while half-open; the connection counts its own */
     uint32_t copies;               /* SYNs captured twice */
+    uint32_t encapsulation[2];     /* the first ones that its packets had (border.h) */
     uint8_t ttl[2];
     uint16_t bucket;
     uint16_t tunnel;
+    uint8_t encapsulation_count;
     bool low_is_client;
     bool continues;
     uint8_t client_basis; /* enum client_basis */
@@ -80,10 +82,17 @@ void flow_table_close(struct flow_table *t);
 
 struct flow_key flow_key_of(const struct segment *s);
 
-/* The live flow of a key; NULL when there is none. */
+/* Which side of the flow sent a segment of its key. */
+enum side flow_side_of(const struct flow *flow, const struct segment *s);
+
+/* The first live flow of a key; NULL when there is none. */
 struct flow *flow_find(struct flow_table *t, const struct flow_key *key);
 
-/* A new flow with that key, zeroed but for it; NULL without memory. The key must not be there. */
+/* The next one with the key of this flow (tenants with equal addresses, border.h); NULL. */
+struct flow *flow_find_next(struct flow_table *t, const struct flow *flow);
+
+/* A new flow with that key, zeroed but for it, found behind others of the key; NULL without memory.
+ */
 struct flow *flow_add(struct flow_table *t, const struct flow_key *key, int64_t now_ns);
 
 void flow_remove(struct flow_table *t, struct flow *flow);

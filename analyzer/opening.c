@@ -86,16 +86,20 @@ enum opening_note opening_syn_ack(struct opening *o, const struct segment *s)
     return OPENING_NEW;
 }
 
-bool opening_acknowledged(struct opening *o, const struct segment *s, bool *ret_ambiguous)
+void opening_choose_server(struct opening *o, const struct segment *s)
+{
+    uint32_t chosen = o->other_server_isn;
+    if (!o->has_other_server_isn || s->ack != chosen + 1)
+        return;
+    o->other_server_isn = o->isn[SERVER];
+    o->isn[SERVER] = chosen;
+}
+
+bool opening_acknowledged(const struct opening *o, const struct segment *s, bool *ret_ambiguous)
 {
     *ret_ambiguous = false;
     if (o->syn_ack_count == 0)
         return false;
-    if (o->has_other_server_isn && s->ack == o->other_server_isn + 1) {
-        uint32_t chosen = o->other_server_isn;
-        o->other_server_isn = o->isn[SERVER];
-        o->isn[SERVER] = chosen;
-    }
     if ((int32_t)(s->ack - (o->isn[SERVER] + 1)) < 0)
         return false;
     bool told =

@@ -40,12 +40,14 @@ enum opening_note {
 enum opening_note opening_syn(struct opening *o, const struct segment *s);
 enum opening_note opening_syn_ack(struct opening *o, const struct segment *s);
 
+/* Between two SYN/ACKs the client's first acknowledgment chooses. */
+void opening_choose_server(struct opening *o, const struct segment *s);
+
 /*
- * Notes the first client segment that acknowledges a SYN/ACK: chooses between two SYN/ACKs.
- * Returns whether the acknowledgment covers the SYN/ACK; then *ret_ambiguous says that the SYN/ACK
- * was repeated and nothing tells which one this answers.
+ * Whether a client segment acknowledges the SYN/ACK; then *ret_ambiguous says that the SYN/ACK was
+ * repeated and nothing tells which one this answers.
  */
-bool opening_acknowledged(struct opening *o, const struct segment *s, bool *ret_ambiguous);
+bool opening_acknowledged(const struct opening *o, const struct segment *s, bool *ret_ambiguous);
 
 /* Copies what facts hold of it; start_ns is the flow's first packet. */
 void opening_facts(const struct opening *o, int64_t first_packet_ns, struct facts *f);

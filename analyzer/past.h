@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 2^20 entries of 40 bytes and their slots: some 50 MB at most. */
+/* 2^20 entries of 56 bytes and their slots: some 70 MB at most. */
 enum { PAST_FLOWS_MAX = 1 << 20 };
 
 enum past_kind {
@@ -27,7 +27,9 @@ struct past_flow {
     int64_t first_ns, last_ns;
     uint64_t stage_number; /* of its facts; PAST_NOT_STAGED without */
     uint32_t client_isn;
+    uint32_t encapsulation[2]; /* that its packets had: equal addresses elsewhere are others */
     uint16_t syn_count;
+    uint8_t encapsulation_count;
     uint8_t kind; /* enum past_kind */
 };
 #define PAST_NOT_STAGED UINT64_MAX

@@ -10,7 +10,7 @@
 
 #define MS INT64_C(1000000)
 #define START_NS (INT64_C(1700000000) * NS_PER_SECOND)
-enum { FIN = 1, SYN = 2, RST = 4, ACK = 16, FLOWS_MAX = 16, DLT_RAW_IP = 12 };
+enum { FIN = 1, SYN = 2, RST = 4, ACK = 16, FLOWS_MAX = 32, DLT_ETHERNET = 1, DLT_RAW_IP = 12 };
 
 /* Runs packets through the main path and keeps the facts of flows that ended. */
 struct run_of_packets {
@@ -67,6 +67,7 @@ struct packet {
     uint32_t seq, ack;
     uint16_t client_port; /* 0 = 50000 */
     uint8_t ttl;          /* 0 = 64 */
+    uint16_t vlan;        /* 0 = raw IP */
 };
 
 static void put_be(uint8_t **at, unsigned width, uint64_t value)
@@ -83,6 +84,13 @@ static void send_bytes(struct run_of_packets *r, const struct packet *p, struct 
     uint32_t client = 0xc0000207, server = 0xc6336409;
     uint16_t port = p->client_port == 0 ? 50000 : p->client_port;
     cr_assert_leq(payload.len, 1500);
+    if (p->vlan != 0) {
+        put_be(&at, 8, 0);
+        put_be(&at, 4, 0);
+        put_be(&at, 2, 0x8100);
+        put_be(&at, 2, p->vlan);
+        put_be(&at, 2, 0x0800);
+    }
     put_be(&at, 2, 0x4500);
     put_be(&at, 2, 40 + payload.len);
     put_be(&at, 2, ++ip_id);
@@ -101,12 +109,13 @@ static void send_bytes(struct run_of_packets *r, const struct packet *p, struct 
     put_be(&at, 4, 0);
     if (payload.len > 0)
         memcpy(at, payload.at, payload.len);
+    size_t len = (size_t)(at - frame) + payload.len;
     struct frame f = {
         .at_ns = p->at_ns,
         .number = ++r->packet_no,
-        .link_type = DLT_RAW_IP,
-        .wire_len = (uint32_t)(40 + payload.len),
-        .data = { frame, 40 + payload.len },
+        .link_type = p->vlan != 0 ? DLT_ETHERNET : DLT_RAW_IP,
+        .wire_len = (uint32_t)len,
+        .data = { frame, len },
     };
     cr_assert_eq(analysis_frame(r->analysis, &f), STATUS_OK);
 }
@@ -227,6 +236,214 @@ Test(analyze, another_syn_on_the_same_ports_is_another_connection)
     cr_expect_eq(r.facts[0].start_ns, START_NS);
     cr_expect_eq(r.facts[1].start_ns, START_NS + 50 * MS);
     cr_expect_eq(r.facts[1].continues, 0);
+    end_run(&r);
+}
+
+/* A packet in a VLAN; its time is milliseconds since the start. */
+static void send_in(struct run_of_packets *r, uint16_t vlan, int64_t at_ms, enum side from,
+                    uint8_t flags, uint32_t seq, uint32_t ack)
+{
+    struct packet p = { .at_ns = START_NS + at_ms * MS,
+                        .from = from,
+                        .flags = flags,
+                        .seq = seq,
+                        .ack = ack,
+                        .vlan = vlan };
+    bool has_payload = flags == ACK && vlan != 0;
+    send_bytes(r, &p, (struct bytes){ (const uint8_t *)"x", has_payload });
+}
+
+/* SYN, SYN/ACK, a byte of each side, in the VLANs that client and server have there. */
+static void send_tenant(struct run_of_packets *r, const uint16_t vlan[2], int64_t at_ms,
+                        uint32_t isn)
+{
+    send_in(r, vlan[CLIENT], at_ms, CLIENT, SYN, isn, 0);
+    send_in(r, vlan[SERVER], at_ms + 20, SERVER, SYN | ACK, ~isn, isn + 1);
+    send_in(r, vlan[CLIENT], at_ms + 40, CLIENT, ACK, isn + 1, ~isn + 1);
+    send_in(r, vlan[SERVER], at_ms + 60, SERVER, ACK, ~isn + 1, isn + 2);
+}
+
+Test(analyze, tenants_with_equal_addresses_are_two_flows)
+{
+    static const uint16_t ONE[] = { 10, 10 }, TWO[] = { 20, 21 };
+    /* One behind the other, and packet by packet between each other. */
+    for (int64_t later = 0; later <= 1000; later += later < 80 ? 7 : 500) {
+        struct run_of_packets r = begin_run(1 << 20);
+        send_tenant(&r, ONE, 0, 100);
+        send_tenant(&r, TWO, later, 1 << 30);
+        send_in(&r, 10, 1100, CLIENT, ACK, 102, ~100U + 2);
+        send_in(&r, 21, 1200, SERVER, ACK | FIN, ~(1U << 30) + 2, (1 << 30) + 2);
+        finish_run(&r);
+        cr_assert_eq(r.count, 2, "%lld ms later", (long long)later);
+        for (unsigned i = 0; i < 2; i++) {
+            bool is_one = r.facts[i].isn[CLIENT] == 100;
+            cr_expect_eq(r.facts[i].packets[CLIENT], is_one ? 3 : 2);
+            cr_expect_eq(r.facts[i].packets[SERVER], is_one ? 2 : 3);
+            cr_expect_eq(r.facts[i].syn_count, 1);
+            cr_expect_eq(r.facts[i].bytes[SERVER], 1);
+        }
+        end_run(&r);
+    }
+}
+
+Test(analyze, tenants_are_told_apart_without_a_syn)
+{
+    struct run_of_packets r = begin_run(1 << 20);
+    for (uint32_t i = 0; i < 5; i++) {
+        send_in(&r, 10, 20 * i, CLIENT, ACK, 100 + i, 7000);
+        send_in(&r, 20, 20 * i + 1, CLIENT, ACK, (1 << 30) + i, 9000);
+        send_in(&r, 10, 20 * i + 2, SERVER, ACK, 7000 + i, 101 + i);
+    }
+    finish_run(&r);
+    cr_assert_eq(r.count, 2);
+    cr_expect_eq(r.facts[0].packets[CLIENT], 5);
+    cr_expect_eq(r.facts[1].packets[CLIENT], 5);
+    cr_expect_eq(r.facts[0].packets[SERVER] + r.facts[1].packets[SERVER], 5);
+    end_run(&r);
+}
+
+Test(analyze, a_vlan_per_direction_or_a_mirror_of_both_sides_is_one_flow)
+{
+    static const uint16_t APART[] = { 10, 11 };
+    struct run_of_packets r = begin_run(1 << 20);
+    send_tenant(&r, APART, 0, 100);
+    finish_run(&r);
+    cr_assert_eq(r.count, 1);
+    cr_expect_eq(r.facts[0].syn_ack_count, 1);
+    end_run(&r);
+
+    r = begin_run(1 << 20);
+    static const uint16_t SIDES[][2] = { { 10, 10 }, { 20, 20 }, { 0, 0 } };
+    for (int64_t at_ms = 0; at_ms <= 60; at_ms += 20)
+        for (unsigned i = 0; i < 3; i++) { /* each packet in two VLANs and without one */
+            uint16_t vlan = SIDES[i][0];
+            int64_t now_ms = at_ms + i;
+            if (at_ms == 0)
+                send_in(&r, vlan, now_ms, CLIENT, SYN, 100, 0);
+            else if (at_ms == 20)
+                send_in(&r, vlan, now_ms, SERVER, SYN | ACK, 7000, 101);
+            else
+                send_in(&r, vlan, now_ms, CLIENT, ACK, 101 + (uint32_t)(at_ms - 40) / 20, 7001);
+        }
+    finish_run(&r);
+    cr_assert_eq(r.count, 1);
+    cr_expect_eq(r.facts[0].syn_count, 1);
+    end_run(&r);
+}
+
+Test(analyze, a_tenant_that_ended_swallows_nothing_of_the_other)
+{
+    struct run_of_packets r = begin_run(1 << 20);
+    send_in(&r, 10, 0, CLIENT, SYN, 100, 0);
+    send_in(&r, 10, 1, SERVER, RST | ACK, 0, 101);
+    send_in(&r, 30, 30000, CLIENT, ACK, 1 << 30, 9000);
+    send_in(&r, 10, 30001, CLIENT, ACK, 101, 1);
+    cr_expect_eq(analysis_drops(r.analysis)->packets[DROP_TCP_AFTER_END], 1);
+    finish_run(&r);
+    cr_assert_eq(r.count, 2);
+    cr_expect_eq(r.facts[1].isn[CLIENT], (1 << 30) - 1);
+    end_run(&r);
+}
+
+Test(analyze, tenants_of_one_key_have_a_cap)
+{
+    struct run_of_packets r = begin_run(1 << 20);
+    for (uint32_t i = 1; i <= 20; i++)
+        send_in(&r, (uint16_t)i, i, CLIENT, ACK, i << 27, 7000);
+    finish_run(&r);
+    unsigned evicted = 0;
+    cr_assert_eq(r.count, 20);
+    for (unsigned i = 0; i < r.count; i++)
+        evicted += r.facts[i].ended == ENDED_EVICTED;
+    cr_expect_eq(evicted, 4, "16 live ones are the cap");
+    end_run(&r);
+}
+
+Test(analyze, a_syn_inside_of_the_window_belongs_to_the_live_connection)
+{
+    struct run_of_packets r = begin_run(1 << 20);
+    send_handshake(&r, START_NS, 100);
+    send_text(&r, START_NS + 3 * MS, CLIENT, 101, 5001, "GET / ");
+    send_syn(&r, START_NS + 50 * MS, 500);
+    send_bare(&r, START_NS + 51 * MS, SERVER, ACK, 5001, 107); /* the challenge */
+    send_text(&r, START_NS + 52 * MS, SERVER, 5001, 107, "HTTP/1.1 200");
+    cr_expect_eq(analysis_drops(r.analysis)->packets[DROP_TCP_OUT_OF_WINDOW], 1);
+    finish_run(&r);
+    cr_assert_eq(r.count, 1);
+    cr_expect_eq(r.facts[0].syn_count, 1);
+    cr_expect_eq(r.facts[0].plain_response_ns, START_NS + 52 * MS);
+    end_run(&r);
+}
+
+Test(analyze, a_syn_behind_the_client_s_fin_is_another_connection)
+{
+    struct run_of_packets r = begin_run(1 << 20);
+    send_handshake(&r, START_NS, 100);
+    send_bare(&r, START_NS + 3 * MS, CLIENT, FIN | ACK, 101, 5001); /* nothing of the server's */
+    send_syn(&r, START_NS + 50 * MS, 500);
+    finish_run(&r);
+    cr_assert_eq(r.count, 2);
+    end_run(&r);
+}
+
+Test(analyze, the_challenge_to_a_new_connection_is_no_part_of_it)
+{
+    struct run_of_packets r = begin_run(1 << 20);
+    send_handshake(&r, START_NS, 100);
+    send_syn(&r, START_NS + 50 * MS, 1 << 30);
+    send_bare(&r, START_NS + 51 * MS, SERVER, ACK, 5001, 101); /* of the old one */
+    send_bare(&r, START_NS + 52 * MS, CLIENT, RST, 101, 0);
+    send_syn(&r, START_NS + 1050 * MS, 1 << 30);
+    send_syn_ack(&r, START_NS + 1051 * MS, (1 << 30) + 1);
+    send_bare(&r, START_NS + 1052 * MS, CLIENT, ACK, (1 << 30) + 1, 5001);
+    finish_run(&r);
+    cr_assert_eq(r.count, 2);
+    cr_expect_eq(r.facts[1].syn_count, 2);
+    cr_expect_eq(r.facts[1].syn_ack_count, 1);
+    cr_expect_eq(r.facts[1].reset_ns[CLIENT], 0);
+    cr_expect_eq(r.facts[1].ended, ENDED_CAPTURE_END);
+    end_run(&r);
+}
+
+Test(analyze, a_late_syn_belongs_to_its_connection)
+{
+    struct run_of_packets r = begin_run(1 << 20);
+    send_text(&r, START_NS + MS, CLIENT, 101, 5001, "GET / ");
+    send_syn(&r, START_NS, 100);
+    send_text(&r, START_NS + 2 * MS, SERVER, 5001, 107, "HTTP/1.1 200");
+    finish_run(&r);
+    cr_assert_eq(r.count, 1);
+    cr_expect_eq(r.facts[0].syn_seen, 1);
+    cr_expect_eq(r.facts[0].start_ns, START_NS);
+    end_run(&r);
+}
+
+Test(analyze, connections_seen_by_their_syn_acks_alone_are_told_apart)
+{
+    struct run_of_packets r = begin_run(1 << 20);
+    send_bare(&r, START_NS, SERVER, SYN | ACK, 5000, 101);
+    send_text(&r, START_NS + MS, SERVER, 5001, 101, "220 mail");
+    send_bare(&r, START_NS + 2 * MS, SERVER, FIN | ACK, 5009, 101);
+    send_bare(&r, START_NS + 3 * MS, SERVER, FIN | ACK, 5009, 101);
+    send_bare(&r, START_NS + 50 * MS, SERVER, SYN | ACK, 1 << 30, 1 << 20);
+    send_text(&r, START_NS + 51 * MS, SERVER, (1 << 30) + 1, 1 << 20, "220 mail");
+    finish_run(&r);
+    cr_assert_eq(r.count, 2);
+    cr_expect_eq(r.facts[0].bytes[SERVER], 8);
+    cr_expect_eq(r.facts[1].bytes[SERVER], 8);
+    end_run(&r);
+}
+
+Test(analyze, a_second_syn_ack_to_the_same_syn_opens_nothing)
+{
+    struct run_of_packets r = begin_run(1 << 20);
+    send_syn(&r, START_NS, 100);
+    send_syn_ack(&r, START_NS + MS, 101);
+    send_bare(&r, START_NS + 30 * MS, SERVER, SYN | ACK, 1 << 30, 101);
+    send_bare(&r, START_NS + 40 * MS, CLIENT, ACK, 101, 5001);
+    finish_run(&r);
+    cr_assert_eq(r.count, 1);
+    cr_expect_eq(r.facts[0].isn[SERVER], 5000);
     end_run(&r);
 }
 

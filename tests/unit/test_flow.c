@@ -77,6 +77,35 @@ Test(flow, the_table_agrees_with_a_naive_one)
     empty(t);
 }
 
+Test(flow, flows_of_one_key_are_all_found_whatever_was_removed)
+{
+    enum { OF_ONE_KEY = 8 };
+    uint64_t seed = 5;
+    struct flow_table *t = flow_table_open(3);
+    struct flow *there[KEYS][OF_ONE_KEY] = { 0 };
+    for (unsigned i = 0; i < 30000; i++) { /* grows the table on its way */
+        uint32_t n = random_below(&seed, KEYS);
+        uint32_t which = random_below(&seed, OF_ONE_KEY);
+        struct flow_key key = key_of(n);
+        struct flow **entry = &there[n][which];
+        if (*entry == NULL) {
+            *entry = flow_add(t, &key, START_NS);
+        } else {
+            flow_remove(t, *entry);
+            *entry = NULL;
+        }
+        unsigned expected = 0, found = 0;
+        for (unsigned j = 0; j < OF_ONE_KEY; j++)
+            expected += there[n][j] != NULL;
+        for (struct flow *f = flow_find(t, &key); f != NULL; f = flow_find_next(t, f)) {
+            cr_assert_eq(memcmp(&f->key, &key, sizeof key), 0);
+            found++;
+        }
+        cr_assert_eq(found, expected);
+    }
+    empty(t);
+}
+
 Test(flow, many_flows_are_all_found_and_removed)
 {
     enum { MANY = 100000 };

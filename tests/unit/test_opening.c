@@ -203,6 +203,7 @@ Test(opening, the_client_s_ack_chooses_between_two_syn_acks)
         opening_syn(&o, &syn);
         opening_syn_ack(&o, &first);
         opening_syn_ack(&o, &second);
+        opening_choose_server(&o, &ack);
         cr_assert(opening_acknowledged(&o, &ack, &ambiguous));
         cr_assert_eq(facts_of(&o).isn[SERVER], isn[chosen]);
     }

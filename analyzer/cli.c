@@ -23,6 +23,7 @@ static const char HELP[] =
     "  sql QUERY          run a query, read-only, with median() and percentile()\n"
     "  judge              verdicts again, by all that was learned since; --check: how good they "
     "are\n"
+    "  set-rules          say for which server names early data may be used\n"
     "  doctor PATH...     what captures can and cannot tell, before they are read into a database\n"
     "  captures           what is in the database: files, times, drops, damage\n"
     "\n"
@@ -83,6 +84,9 @@ static const char HELP_REPORT[] =
     "      --since T           only flows that began at T or later: ISO 8601 (UTC unless it has "
     "an\n"
     "      --until T           offset), epoch seconds, 14:00 on the day of the data, or -2h\n"
+    "      --rules FILE        report policy: rules of this file instead of those of the database, "
+    "see\n"
+    "                          firstflight set-rules --help\n"
     "      --format FORMAT     table (default), csv, json, ndjson, markdown, or html: one page that\n"
     "                          any browser opens, without scripts\n"
     "  -o, --output FILE       write there instead of standard output\n"
@@ -143,6 +147,20 @@ static const char HELP_JUDGE[] =
     "  -o, --output FILE       write there instead of standard output\n"
     "  -d, --database DB       the database file (firstflight.db)\n";
 
+static const char HELP_SET_RULES[] =
+    "usage: firstflight set-rules [-d DB] --rules FILE\n"
+    "\n"
+    "Replaces the rules of the database that say for which server names early data may be used; a\n"
+    "new database begins with a starter set of names that look like logins, payments and the like.\n"
+    "report policy holds the connections against them. A database that is not there is made.\n"
+    "\n"
+    "      --rules FILE        one rule a line: pattern,yes|no,comment, as\n"
+    "                          \"login.*,no,a replay may log in again\"; in a pattern * is any text\n"
+    "                          and ? any character; of the patterns that fit a name the longest\n"
+    "                          decides. A file without rules takes all rules away\n"
+    "  -d, --database DB       the database file (firstflight.db)\n"
+    "  -q, --quiet             no notes\n";
+
 static const char HELP_CAPTURES[] =
     "usage: firstflight captures [-d DB] [OPTION]...\n"
     "\n"
@@ -190,6 +208,7 @@ enum option_code {
     OPTION_COMMUNITY_ID,
     OPTION_LIMIT,
     OPTION_CHECK,
+    OPTION_RULES,
     OPTION_VERSION,
 };
 
@@ -215,6 +234,7 @@ static const struct option OPTIONS[] = {
     { "community-id", required_argument, NULL, OPTION_COMMUNITY_ID },
     { "limit", required_argument, NULL, OPTION_LIMIT },
     { "check", no_argument, NULL, OPTION_CHECK },
+    { "rules", required_argument, NULL, OPTION_RULES },
     { "database", required_argument, NULL, 'd' },
     { "output", required_argument, NULL, 'o' },
     { "quiet", no_argument, NULL, 'q' },
@@ -248,7 +268,7 @@ static const struct {
       0,
       1,
       "one name of a report",
-      { OPTION_BY, OPTION_WHERE, OPTION_SINCE, OPTION_UNTIL, OPTION_FORMAT, 'o' } },
+      { OPTION_BY, OPTION_WHERE, OPTION_SINCE, OPTION_UNTIL, OPTION_RULES, OPTION_FORMAT, 'o' } },
     { "flows",
       COMMAND_FLOWS,
       HELP_FLOWS,
@@ -266,6 +286,13 @@ static const struct {
       0,
       "options only",
       { OPTION_CHECK, OPTION_FORMAT, OPTION_MAX_MEMORY, 'o' } },
+    { "set-rules",
+      COMMAND_SET_RULES,
+      HELP_SET_RULES,
+      0,
+      0,
+      "options only",
+      { OPTION_RULES } },
     { "doctor",
       COMMAND_DOCTOR,
       HELP_DOCTOR,
@@ -432,6 +459,9 @@ static bool take_option(struct command_line *line, int option, char *value)
     case OPTION_CHECK:
         line->check = true;
         return true;
+    case OPTION_RULES:
+        line->rules = value;
+        return true;
     default:
         return false;
     }
@@ -487,6 +517,8 @@ static enum status read_options(int argc, char **argv, size_t kind, struct comma
     line->word_count = (size_t)(argc - optind);
     if (line->word_count < COMMANDS[kind].words_min || line->word_count > COMMANDS[kind].words_max)
         return wrong(error, size, "this command takes", COMMANDS[kind].words_wanted, name);
+    if (line->command == COMMAND_SET_RULES && line->rules == NULL)
+        return wrong(error, size, "nothing to set", "name a file with --rules", name);
     if (line->command == COMMAND_INGEST || line->command == COMMAND_DOCTOR) {
         if (line->word_count == 0 && line->ingest.inputs.files_from == NULL)
             return wrong(error, size, "nothing to read", "name files or directories, or -", name);

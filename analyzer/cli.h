@@ -14,6 +14,7 @@ enum command {
     COMMAND_CAPTURES,
     COMMAND_DOCTOR,
     COMMAND_JUDGE,
+    COMMAND_SET_RULES,
     COMMAND_HELP, /* of help_of */
     COMMAND_VERSION,
 };
@@ -31,6 +32,7 @@ struct command_line {
     const char *by, *where, *since, *until, *community_id;
     int64_t limit;        /* -1 = none given */
     bool check;           /* of judge */
+    const char *rules;    /* of report and set-rules; NULL = none given */
     enum command help_of; /* COMMAND_NONE: of the program */
 };
 

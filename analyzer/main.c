@@ -10,6 +10,7 @@
 #include "region.h"
 #include "rejudge.h"
 #include "report.h"
+#include "rules.h"
 #include "sandbox.h"
 #include "show.h"
 #include "source.h"
@@ -251,6 +252,7 @@ static enum status run_query(const struct command_line *line, struct database *d
     case COMMAND_REPORT: {
         struct report_options report = { .name = line->word_count > 0 ? line->words[0] : NULL,
                                          .selection = selection,
+                                         .rules_file = line->rules,
                                          .style = style,
                                          .verbose = line->verbose };
         return command_report(database, &report, out, error);
@@ -275,6 +277,7 @@ static enum status run_query(const struct command_line *line, struct database *d
     case COMMAND_NONE:
     case COMMAND_INGEST:
     case COMMAND_DOCTOR:
+    case COMMAND_SET_RULES:
     case COMMAND_HELP:
     case COMMAND_VERSION:
         break;
@@ -411,6 +414,29 @@ static int command_judge(const struct command_line *line)
     return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }
 
+static int command_set_rules(const struct command_line *line)
+{
+    struct rules rules = { 0 };
+    struct text error = { 0 };
+    struct store *store = NULL;
+    enum status status = rules_read_file(&rules, line->rules, &error);
+    if (status == STATUS_OK) {
+        status = store_open(line->database, &store);
+        if (status == STATUS_OK)
+            status = store_set_rules(store, &rules);
+        if (status != STATUS_OK)
+            text_add(&error, store == NULL ? "out of memory" : store_error(store));
+    }
+    if (status != STATUS_OK)
+        complain(error.len == 0 ? "out of memory" : text_string(&error));
+    else if (!line->quiet)
+        fprintf(stderr, "%zu rules in %s\n", rules.count, line->database);
+    store_close(store);
+    rules_done(&rules);
+    text_done(&error);
+    return status == STATUS_OK ? EXIT_DONE : EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     char *client_files[CLIENT_FILES_MAX];
@@ -434,6 +460,8 @@ int main(int argc, char **argv)
         return run_doctor(&line);
     case COMMAND_JUDGE:
         return line.check ? command_query(&line) : command_judge(&line);
+    case COMMAND_SET_RULES:
+        return command_set_rules(&line);
     case COMMAND_VERSION:
         return command_version();
     case COMMAND_HELP:

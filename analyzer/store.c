@@ -121,6 +121,8 @@ enum statement {
     INSERT_FACTS,
     INSERT_SERVER_PROFILE,
     ADD_HALF_OPEN,
+    INSERT_RULE,
+    NEXT_RULE,
     LAST_FLOW,
     HAS_FLOW,
     NEXT_PROFILE,
@@ -179,6 +181,8 @@ static const char *const STATEMENT_SQL[STATEMENT_COUNT] = {
         " client_prefixes) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET syns = syns + excluded.syns,"
         " client_prefixes = client_prefixes + excluded.client_prefixes",
+    [INSERT_RULE] = "INSERT INTO early_data_rule (pattern, allowed, comment) VALUES (?, ?, ?)",
+    [NEXT_RULE] = "SELECT pattern, allowed, comment FROM early_data_rule",
     [LAST_FLOW] = "SELECT ifnull(max(flow_id), 0) FROM flow",
     [HAS_FLOW] = "SELECT 1 FROM flow WHERE flow_uid = ?",
     [NEXT_PROFILE] = "SELECT server_ip, server_port, sni, all_names, from_epoch_ns, to_epoch_ns,"
@@ -316,7 +320,7 @@ static enum status make_schema(struct store *s)
         (void)snprintf(identity, sizeof identity,
                        "PRAGMA application_id = %d; PRAGMA user_version = %d",
                        SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
-        const char *const steps[] = { SQL_TABLES, SQL_VIEWS, identity };
+        const char *const steps[] = { SQL_TABLES, SQL_STARTER_RULES, SQL_VIEWS, identity };
         for (size_t i = 0; i < sizeof steps / sizeof steps[0] && status == STATUS_OK; i++)
             status = execute(s, steps[i]);
     }
@@ -589,6 +593,32 @@ enum status store_forget_profiles(struct store *s)
     return execute(s, "DELETE FROM server_profile");
 }
 
+static enum status add_rule(struct store *s, const struct rule *rule)
+{
+    sqlite3_stmt *statement = statement_of(s, INSERT_RULE);
+    if (statement == NULL)
+        return fail(s);
+    struct row_text pattern = text_of(rule->pattern), comment = { 0 };
+    if (rule->comment != NULL)
+        comment = text_of(rule->comment);
+    sqlite3_bind_int64(statement, 2, rule->allowed);
+    if (!bind_text(statement, 1, &pattern) || !bind_text(statement, 3, &comment))
+        return fail_bind(s, statement);
+    return run(s, statement, NULL);
+}
+
+/* No indexes here: a database that only has rules is still to be loaded for the first time. */
+enum status store_set_rules(struct store *s, const struct rules *rules)
+{
+    enum status status = execute(s, "BEGIN IMMEDIATE; DELETE FROM early_data_rule");
+    for (size_t i = 0; i < rules->count && status == STATUS_OK; i++)
+        status = add_rule(s, &rules->at[i]);
+    if (status == STATUS_OK)
+        status = execute(s, "COMMIT");
+    store_rollback(s);
+    return status;
+}
+
 /* ---- reading what is there ---- */
 
 static struct row_integer integer_at(sqlite3_stmt *statement, int column)
@@ -620,6 +650,21 @@ static enum status next_row(struct store *s, sqlite3_stmt *statement)
     sqlite3_reset(statement);
     sqlite3_clear_bindings(statement);
     return status;
+}
+
+enum status store_read_rules(struct store *s, struct rules *rules)
+{
+    sqlite3_stmt *statement = statement_of(s, NEXT_RULE);
+    enum status status = statement == NULL ? fail(s) : next_row(s, statement);
+    while (status == STATUS_OK) {
+        struct row_text pattern = text_at(statement, 0), comment = text_at(statement, 2);
+        bool allowed = sqlite3_column_int(statement, 1) != 0;
+        if (!rules_add(rules, (struct bytes){ (const uint8_t *)pattern.at, pattern.len }, allowed,
+                       (struct bytes){ (const uint8_t *)comment.at, comment.len }))
+            return fail_bind(s, statement);
+        status = next_row(s, statement);
+    }
+    return status == STATUS_END ? STATUS_OK : status;
 }
 
 enum status store_last_flow(struct store *s, int64_t *ret_flow_id)

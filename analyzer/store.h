@@ -11,6 +11,7 @@
 #include "bytes.h"
 #include "drop.h"
 #include "flow_row.h" /* generated: rows of the tables, row_integer, row_real, row_text */
+#include "rules.h"
 #include "status.h"
 
 struct store;
@@ -74,6 +75,15 @@ MUST_USE enum status store_forget_profiles(struct store *s);
 MUST_USE enum status store_half_open(struct store *s, int64_t capture_id, const char *server_ip,
                                      uint16_t server_port, int64_t second_epoch, int64_t syns,
                                      int64_t client_prefixes);
+
+/*
+ * Replaces table early_data_rule by these rules, in a transaction of its own. A new database begins
+ * with the starter set of schema/early_data_rules.csv.
+ */
+MUST_USE enum status store_set_rules(struct store *s, const struct rules *rules);
+
+/* Adds the rules of the table. */
+MUST_USE enum status store_read_rules(struct store *s, struct rules *rules);
 
 /* Reading what is there already; the texts of a row live until the next call of the same function.
  */

@@ -501,14 +501,15 @@ CREATE TABLE server_profile (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE early_data_rule (
-    -- Where early data may be used: it can be replayed by anyone who saw it.
+    -- Where early data may be used: it can be replayed by anyone who saw it. A new database begins
+    -- with the starter set of early_data_rules.csv; `firstflight set-rules` puts others in its place.
     pattern TEXT PRIMARY KEY NOT NULL,
         -- server names, lower case: '*' is any text, '?' any character; the longest pattern that
         -- fits a name decides [you]
     allowed INTEGER NOT NULL CHECK (allowed IN (0, 1)),
         -- 0: early data must not be accepted for these names [you]
     comment TEXT
-        -- why; NULL without [you]
+        -- what to remember of it; NULL without [you]
 ) STRICT, WITHOUT ROWID;
 
 -- Indexes are made at the end of the first load: kept up during it they cost half of the speed.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes C from the schema: structs of rows for everyone, statements and bindings for store.c.
 
-usage: gen_row.py flow.sql views.sql OUT_H OUT_SQL_H
+usage: gen_row.py flow.sql views.sql early_data_rules.csv OUT_H OUT_SQL_H
 
 The SQL runs in SQLite and the columns are read back from there, so no list of columns exists in C.
 """
@@ -51,7 +51,7 @@ struct row_text {{
 
 SQL_HEADER = """\
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Made by schema/gen_row.py from schema/flow.sql and schema/views.sql; do not edit. */
+/* Made by schema/gen_row.py from the files of schema/; do not edit. */
 #ifndef FLOW_ROW_SQL_H
 #define FLOW_ROW_SQL_H
 /*
@@ -132,12 +132,21 @@ def statements(db, kind):
     return "".join(sql + ";\n" for (sql,) in rows)
 
 
+def starter_rules(path):
+    """The rules that a new database begins with; rules.c reads the same file."""
+    lines = (line for line in path.read_text(encoding="utf-8").splitlines()
+             if line and not line.startswith(("#", "pattern,")))
+    rows = ",\n    ".join("('{}', {:d}, '{}')".format(pattern, allowed == "yes", comment)
+                          for pattern, allowed, comment in (line.split(",", 2) for line in lines))
+    return f"INSERT INTO early_data_rule (pattern, allowed, comment) VALUES\n    {rows}"
+
+
 def if_missing(indexes):
     return indexes.replace(" INDEX ", " INDEX IF NOT EXISTS ")
 
 
 def main():
-    flow_sql, views_sql, out_h, out_sql_h = sys.argv[1:]
+    flow_sql, views_sql, rules_csv, out_h, out_sql_h = sys.argv[1:]
     db = sqlite3.connect(":memory:")
     for path in (flow_sql, views_sql):
         db.executescript(pathlib.Path(path).read_text(encoding="utf-8"))
@@ -151,6 +160,7 @@ def main():
         judged_list=judged_list(judged)), encoding="utf-8")
 
     strings = [c_string("SQL_TABLES", statements(db, "table")),
+               c_string("SQL_STARTER_RULES", starter_rules(pathlib.Path(rules_csv))),
                c_string("SQL_VIEWS", statements(db, "view")),
                c_string("SQL_INDEXES", if_missing(statements(db, "index")))]
     strings += [c_string(f"SQL_INSERT_{table.upper()}",

@@ -173,38 +173,45 @@ CREATE VIEW early_data_policy AS
 -- For which server names was early data offered or accepted, and may it be there? An offer counts
 -- too: a client offers only where a ticket of that server allowed it. finding: 'forbidden' or
 -- 'allowed' by the longest pattern of early_data_rule that fits the name, 'no_rule' none fits,
--- 'not_checked' the name is not readable.
+-- 'not_checked' the name is not readable. With ech the name seen may be another one than the one
+-- meant.
 WITH offered AS (
-    SELECT * FROM flow WHERE early_data IN ('accepted', 'rejected', 'unknown')
-), name AS (
     SELECT
-        sni, early_data_rule,
+        sni, early_data_rule, early_data, early_data_basis,
+        count(*) AS flows,
+        sum(ech) AS ech,
+        sum(early_data_bytes) AS early_data_bytes,
+        count(DISTINCT ifnull(client_prefix, client_ip)) AS client_prefixes,
+        group_concat(DISTINCT site) AS sites,
+        min(start_epoch_ns) AS first_ns,
+        max(start_epoch_ns) AS last_ns,
+        min(flow_id) AS example_flow_id
+    FROM flow
+    WHERE early_data IN ('accepted', 'rejected', 'unknown') AND leg IN ('inbound', 'unknown')
+    GROUP BY sni, early_data_rule, early_data, early_data_basis
+), fitted AS (
+    SELECT
+        *,
         ifnull(early_data_rule, (
             SELECT pattern FROM early_data_rule WHERE lower(sni) GLOB pattern
-            ORDER BY length(pattern) DESC, pattern LIMIT 1)) AS pattern
+            ORDER BY length(pattern) DESC, pattern LIMIT 1)) AS fits
     FROM offered
-    GROUP BY sni, early_data_rule
 )
 SELECT
     CASE
         WHEN rule.allowed = 0 THEN 'forbidden'
         WHEN rule.allowed = 1 THEN 'allowed'
-        WHEN ifnull(instr(offered.sni, '.'), 0) = 0 THEN 'not_checked'
+        WHEN ifnull(instr(sni, '.'), 0) = 0 THEN 'not_checked'
         ELSE 'no_rule'
     END AS finding,
-    offered.sni, name.pattern, offered.early_data, offered.early_data_basis,
-    count(*) AS flows,
-    sum(offered.early_data_bytes) AS early_data_bytes,
-    count(DISTINCT offered.client_prefix) AS client_prefixes,
-    group_concat(DISTINCT offered.site) AS sites,
-    strftime('%Y-%m-%dT%H:%M:%SZ', min(start_epoch_ns) / 1000000000, 'unixepoch') AS first_time,
-    strftime('%Y-%m-%dT%H:%M:%SZ', max(start_epoch_ns) / 1000000000, 'unixepoch') AS last_time,
-    min(offered.flow_id) AS example_flow_id
-FROM offered
-JOIN name ON name.sni IS offered.sni AND name.early_data_rule IS offered.early_data_rule
-LEFT JOIN early_data_rule AS rule ON rule.pattern = name.pattern
-GROUP BY finding, offered.sni, name.pattern, offered.early_data, offered.early_data_basis
-ORDER BY finding = 'forbidden' DESC, offered.early_data, flows DESC, offered.sni;
+    sni, fits AS pattern, early_data, early_data_basis, flows, ech, early_data_bytes,
+    client_prefixes, sites,
+    strftime('%Y-%m-%dT%H:%M:%SZ', first_ns / 1000000000, 'unixepoch') AS first_time,
+    strftime('%Y-%m-%dT%H:%M:%SZ', last_ns / 1000000000, 'unixepoch') AS last_time,
+    example_flow_id, rule.comment
+FROM fitted
+LEFT JOIN early_data_rule AS rule ON rule.pattern = fits
+ORDER BY finding = 'forbidden' DESC, early_data, flows DESC, sni;
 
 CREATE VIEW replay AS
 -- Which ClientHellos came on more than one connection, and was their early data accepted twice?

@@ -420,9 +420,28 @@ class Generated(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             out_h, out_sql_h = (pathlib.Path(directory) / name for name in ("row.h", "sql.h"))
             subprocess.run([sys.executable, SCHEMA / "gen_row.py", SCHEMA / "flow.sql",
-                            SCHEMA / "views.sql", out_h, out_sql_h], check=True)
+                            SCHEMA / "views.sql", SCHEMA / "early_data_rules.csv", out_h, out_sql_h],
+                           check=True)
             cls.row_h = out_h.read_text(encoding="utf-8")
             cls.strings = c_strings(out_sql_h.read_text(encoding="utf-8"))
+
+    def test_the_starter_set_forbids_what_it_should_and_no_more(self):
+        db = new_database()
+        db.execute(self.strings["SQL_STARTER_RULES"])
+        rules = db.execute("SELECT pattern, allowed, comment FROM early_data_rule").fetchall()
+        self.assertGreater(len(rules), 100)
+        for pattern, allowed, comment in rules:
+            self.assertEqual((pattern, allowed), (pattern.lower(), 0))
+            self.assertTrue(comment.startswith("starter set: "))
+        for name, forbidden in (
+                ("login.example.com", 1), ("login-eu.example.com", 1), ("eu.login.example.com", 1),
+                ("eu-login.example.com", 1), ("checkout.example.com", 1), ("www.bank.example", 1),
+                ("accounts.example.com", 1), ("admin.example.com", 1), ("www.example.com", 0),
+                ("bloginfo.example.com", 0), ("author.example.com", 0), ("payload.example.com", 0),
+                ("example.com", 0), ("static.example.bank", 0)):
+            fits = db.execute("SELECT count(*) > 0 FROM early_data_rule WHERE ? GLOB pattern",
+                              (name,)).fetchone()[0]
+            self.assertEqual(fits, forbidden, name)
 
     def test_structs_have_the_columns_in_their_order(self):
         db = new_database()

@@ -236,7 +236,8 @@ static enum status run_query(const struct command_line *line, struct database *d
 {
     struct table_style style = { .width = terminal_width(out), .utf8 = is_utf8() };
     struct selection_options selection = {
-        .where = line->where, .since = line->since, .until = line->until, .by = line->by
+        .where = line->where, .since = line->since, .until = line->until, .by = line->by,
+        .rules_file = line->rules
     };
     if (line->format != NULL && !table_format_of(line->format, &style.format)) {
         text_addf(error,
@@ -252,7 +253,6 @@ static enum status run_query(const struct command_line *line, struct database *d
     case COMMAND_REPORT: {
         struct report_options report = { .name = line->word_count > 0 ? line->words[0] : NULL,
                                          .selection = selection,
-                                         .rules_file = line->rules,
                                          .style = style,
                                          .verbose = line->verbose };
         return command_report(database, &report, out, error);

@@ -142,8 +142,10 @@ static void add_left_out(struct page *page, const struct word_counts *w)
     text_done(&words);
 }
 
-static void add_legs(struct page *page, const struct overview *o)
+void overview_add_legs(const struct overview *o, const struct selection *s, struct page *page)
 {
+    if (s->every_leg)
+        return;
     struct text words = { 0 };
     if (o->outbound + o->internal > 0) {
         text_add_count(&words, o->outbound);
@@ -195,6 +197,5 @@ void overview_add_facts(const struct overview *o, const struct selection *s, str
     add_words(page, "Response by", &o->response_bases);
     add_words(page, "Region by", &o->region_bases);
     add_left_out(page, &o->left_out);
-    if (!s->every_leg)
-        add_legs(page, o);
+    overview_add_legs(o, s, page);
 }

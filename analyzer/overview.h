@@ -47,4 +47,7 @@ void overview_add_subject(const struct overview *o, const struct selection *s, s
 /* Adds what stands below them: what the verdicts rest on, and the flows that were left out. */
 void overview_add_facts(const struct overview *o, const struct selection *s, struct page *page);
 
+/* Adds of these the flows that are not to us, or of which that is not known. */
+void overview_add_legs(const struct overview *o, const struct selection *s, struct page *page);
+
 #endif

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
+#include "early_data.h"
 #include "overview.h"
 #include "page.h"
+#include "policy.h"
 #include "regions.h"
+#include "replays.h"
 #include "result.h"
+#include "ticket_keys.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 
 /*
- * A report is a page of its own or, where `write` is NULL, one SQL query over the relations of
- * selection_query(). In the SQL {by} stands for the --by columns, {by,} for the same with a comma
- * behind.
+ * A report writes itself, fills a page, or is one SQL query over the relations of
+ * selection_query(), in the form of selection_add_sql().
  */
 struct report {
     const char *name, *question;
@@ -20,25 +23,10 @@ struct report {
     enum status (*write)(const struct selection *s, struct table_style style, bool verbose,
                          FILE *out, struct text *error);
     const char *sql;
+    enum status (*fill)(struct page *p, const struct selection *s, struct text *error);
 };
 
 #define MINUTE(ns) "strftime('%Y-%m-%dT%H:%M', " ns " / 1000000000, 'unixepoch')"
-
-/* Offered of all, accepted of offered: a client that stopped asking, or a server that refuses. */
-static const char EARLY_DATA_SQL[] =
-    "SELECT {by,} sum(flows) AS flows, sum(offered) AS offered, sum(sent) AS sent,"
-    " sum(accepted) AS accepted, sum(rejected) AS rejected, sum(early) AS answered_early,"
-    " sum(late) AS late,"
-    " group_concat(CASE WHEN reason IS NOT NULL THEN reason || ' ' || rejected END, ', ')"
-    " AS rejected_by"
-    " FROM (SELECT {by,} count(*) AS flows,"
-    " sum(early_data IN ('accepted', 'rejected', 'unknown')) AS offered,"
-    " sum(early_data_bytes > 0) AS sent, sum(early_data IS 'accepted') AS accepted,"
-    " sum(early_data IS 'rejected') AS rejected, sum(answered_early IS 1) AS early,"
-    " sum(answered_early IS 0) AS late,"
-    " CASE WHEN early_data = 'rejected' THEN ifnull(early_data_reason, 'unknown') END AS reason"
-    " FROM ours GROUP BY {by,} reason ORDER BY rejected DESC)"
-    " GROUP BY {by} HAVING sum(offered) > 0 ORDER BY sum(offered) DESC, {by}";
 
 static const char FAILURES_SQL[] =
     "SELECT {by,} CASE WHEN server_packets = 0 OR failure IS 'refused' THEN 'connect'"
@@ -77,16 +65,38 @@ static const char COVERAGE_SQL[] =
     " FROM selected GROUP BY {by,} result ORDER BY {by,} flows DESC, result";
 
 static const struct report REPORTS[] = {
-    { "regions", "how long visitors waited by kind of handshake, and what 0-RTT gained them",
-      "client_region", regions_report, NULL },
-    { "early-data", "early data offered, sent, accepted, answered early, refused and why", "sni",
-      NULL, EARLY_DATA_SQL },
-    { "failures", "connections that failed: how far they came, how, from when to when",
-      "client_region,site", NULL, FAILURES_SQL },
-    { "timeline", "minute by minute: kinds, resumption, failures, retransmissions, waiting", "",
-      NULL, TIMELINE_SQL },
-    { "coverage", "which flows could be measured, and why the others could not", "leg", NULL,
-      COVERAGE_SQL },
+    { .name = "regions",
+      .question = "how long visitors waited by kind of handshake, and what 0-RTT gained them",
+      .default_by = "client_region",
+      .write = regions_report },
+    { .name = "early-data",
+      .question = "early data offered, sent, accepted, answered early, refused and why",
+      .default_by = "sni",
+      .fill = early_data_fill },
+    { .name = "policy",
+      .question = "early data where a rule forbids it: logins, payments and the like",
+      .default_by = "sni",
+      .fill = policy_fill },
+    { .name = "replays",
+      .question = "ClientHellos that came on two connections, and tickets used again",
+      .default_by = "",
+      .fill = replays_fill },
+    { .name = "ticket-keys",
+      .question = "keys of tickets: accepted where, refused where, at what age",
+      .default_by = "site,host",
+      .fill = ticket_keys_fill },
+    { .name = "failures",
+      .question = "connections that failed: how far they came, how, from when to when",
+      .default_by = "client_region,site",
+      .sql = FAILURES_SQL },
+    { .name = "timeline",
+      .question = "minute by minute: kinds, resumption, failures, retransmissions, waiting",
+      .default_by = "",
+      .sql = TIMELINE_SQL },
+    { .name = "coverage",
+      .question = "which flows could be measured, and why the others could not",
+      .default_by = "leg",
+      .sql = COVERAGE_SQL },
 };
 
 enum { REPORT_COUNT = sizeof REPORTS / sizeof *REPORTS };
@@ -118,29 +128,11 @@ static const struct report *find_report(const char *name, struct text *error)
     return NULL;
 }
 
-/* Adds the SQL with the --by columns in their places. */
-static void add_sql(const char *template, const struct selection *s, struct text *sql)
-{
-    static const char BY[] = "{by}", BY_COMMA[] = "{by,}";
-    for (const char *at = template; *at;) {
-        size_t plain = strcspn(at, "{");
-        text_add_bytes(sql, (struct bytes){ (const uint8_t *)at, plain });
-        at += plain;
-        if (strncmp(at, BY, strlen(BY)) == 0) {
-            selection_add_by(s, sql);
-            at += strlen(BY);
-        } else if (strncmp(at, BY_COMMA, strlen(BY_COMMA)) == 0) {
-            selection_add_by_comma(s, sql);
-            at += strlen(BY_COMMA);
-        }
-    }
-}
-
 static enum status open_query(const char *template, const struct selection *s,
                               struct query **ret_query, struct text *error)
 {
     struct text sql = { 0 };
-    add_sql(template, s, &sql);
+    selection_add_sql(s, template, &sql);
     enum status status =
         sql.failed ? STATUS_NO_MEMORY : selection_query(s, text_string(&sql), ret_query, error);
     text_done(&sql);
@@ -258,8 +250,9 @@ static enum status write_page(const struct report *report, const struct selectio
     text_addf(&title, "%c%s", toupper((unsigned char)report->question[0]), report->question + 1);
     struct page *page = page_open(text_string(&title));
     text_done(&title);
-    enum status status = overview_read(s, &overview, error);
-    if (status == STATUS_OK)
+    enum status status = report->fill ? report->fill(page, s, error)
+                                      : overview_read(s, &overview, error);
+    if (status == STATUS_OK && !report->fill)
         status = fill_page(report, s, &overview, page, error);
     if (status == STATUS_OK)
         status = page_write(page, style, out);
@@ -278,7 +271,7 @@ enum status command_report(struct database *database, const struct report_option
         selection_init(&selection, database, &options->selection, report->default_by, error);
     if (status == STATUS_OK && report->write)
         status = report->write(&selection, options->style, options->verbose, out, error);
-    else if (status == STATUS_OK && options->style.format == TABLE_HTML)
+    else if (status == STATUS_OK && (report->fill || options->style.format == TABLE_HTML))
         status = write_page(report, &selection, options->style, out, error);
     else if (status == STATUS_OK)
         status = write_query(report, &selection, options->style, out, error);

@@ -8,7 +8,6 @@
 struct report_options {
     const char *name; /* of the report; NULL: regions */
     struct selection_options selection;
-    const char *rules_file; /* of --rules, NULL: those of the database */
     struct table_style style;
     bool verbose;
 };

@@ -134,7 +134,7 @@ enum status selection_init(struct selection *ret_selection, struct database *dat
                            struct text *error)
 {
     struct selection *s = ret_selection;
-    *s = (struct selection){ .database = database, .where = options->where };
+    *s = (struct selection){ .database = database, .where = options->where, .rules_file = options->rules_file };
     s->every_leg = options->where && has_name(options->where, "leg");
     s->limited = options->where || options->since || options->until;
     enum status status = read_span(database, &s->data, error);
@@ -171,6 +171,23 @@ void selection_add_by(const struct selection *s, struct text *sql)
 void selection_add_by_comma(const struct selection *s, struct text *sql)
 {
     add_columns(s, sql, ", ");
+}
+
+void selection_add_sql(const struct selection *s, const char *template, struct text *sql)
+{
+    static const char BY[] = "{by}", BY_COMMA[] = "{by,}";
+    for (const char *at = template; *at;) {
+        size_t plain = strcspn(at, "{");
+        text_add_bytes(sql, (struct bytes){ (const uint8_t *)at, plain });
+        at += plain;
+        if (strncmp(at, BY, strlen(BY)) == 0) {
+            selection_add_by(s, sql);
+            at += strlen(BY);
+        } else if (strncmp(at, BY_COMMA, strlen(BY_COMMA)) == 0) {
+            selection_add_by_comma(s, sql);
+            at += strlen(BY_COMMA);
+        }
+    }
 }
 
 static void add_relations(const struct selection *s, struct text *sql)

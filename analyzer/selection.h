@@ -27,11 +27,13 @@ struct selection_options {
     const char *where;         /* SQL over the columns of table flow */
     const char *since, *until; /* forms of moment.h; from since on, up to but without until */
     const char *by;            /* columns of table flow, with commas */
+    const char *rules_file;    /* of --rules, for report policy */
 };
 
 struct selection {
     struct database *database;
     const char *where; /* of the options */
+    const char *rules_file; /* of the options */
     bool every_leg;    /* --where speaks of leg itself: flows that are not to us are not left out */
     bool limited;      /* any of where, since, until was given */
     struct span data;  /* first and last start of a flow in the database */
@@ -66,5 +68,11 @@ void selection_add_by(const struct selection *s, struct text *sql);
 
 /* Adds the same with a comma behind each, for the beginning of a list that goes on. */
 void selection_add_by_comma(const struct selection *s, struct text *sql);
+
+/*
+ * Adds a query's SQL, in which {by} stands for the --by columns and {by,} for the same with a comma
+ * behind each.
+ */
+void selection_add_sql(const struct selection *s, const char *template, struct text *sql);
 
 #endif

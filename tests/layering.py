@@ -25,8 +25,8 @@ LEVELS = [
     "judge_one_side judge_keys judge_outcome timing neighbour region",
     # edges to files, libraries and people
     "sandbox inflate source capture pcapng inputs path_labels label rules store query sql_functions statistics "
-    "comparison selection latency table page page_blocks page_text page_html overview result regions "
-    "report flows captures explain "
+    "comparison selection latency table page page_blocks page_text page_html overview page_query "
+    "result regions early_data policy replays ticket_keys report flows captures explain "
     "ladder show",
     # the program
     "row analyze writer knowledge rejudge check ingest survey doctor cli main",

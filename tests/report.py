@@ -274,7 +274,8 @@ def test_selection(program, database):
            "legs as --where" not in program.text("report", "--where", "sni <> 'leg'"),
            "--where may speak of legs")
     early = {row["client_region"]: row
-             for row in program.json("report", "early-data", "--by", "client_region")}
+             for row in program.json("report", "early-data", "--by",
+                                      "client_region")["early_data"]}
     expect(early["sea"]["rejected"] == 20 and early["sea"]["rejected_by"] == "hello_retry 20" and
            early["sea"]["accepted"] == 195, "report early-data")
     expect(sum(row["flows"] for row in program.json("report", "timeline")) == everything + 22,

@@ -219,6 +219,15 @@ static int command_ingest(const struct command_line *line)
     return exit_status;
 }
 
+/* Exit status of a command that only wrote to standard output. */
+static int end_output(void)
+{
+    if (fflush(stdout) == 0)
+        return EXIT_DONE;
+    complain("standard output cannot be written");
+    return EXIT_FAILED;
+}
+
 static int command_version(void)
 {
     const char *mmdb = regions_mmdb_version(), *archive = source_library_version();
@@ -226,7 +235,7 @@ static int command_version(void)
            capture_library_version(), label_library_version(), store_library_version(),
            mmdb == NULL ? "not built in" : mmdb,
            archive == NULL ? "libarchive not built in" : archive);
-    return EXIT_DONE;
+    return end_output();
 }
 
 /* Commands that read the database and write to standard output or the file of -o */
@@ -356,7 +365,7 @@ static int command_help(enum command command)
     if (command == COMMAND_REPORT)
         for (size_t i = 0; report_name(i) != NULL; i++)
             printf("%s  %-12s %s\n", i == 0 ? "\n" : "", report_name(i), report_question(i));
-    return EXIT_DONE;
+    return end_output();
 }
 
 /* Judging again: changes rows, so it is no query */

@@ -24,6 +24,7 @@ static const char HELP[] =
     "  judge              verdicts again, by all that was learned since; --check: how good they "
     "are\n"
     "  set-rules          say for which server names early data may be used\n"
+    "  merge DB...        bring databases that were made apart into one\n"
     "  doctor PATH...     what captures can and cannot tell, before they are read into a database\n"
     "  captures           what is in the database: files, times, drops, damage\n"
     "\n"
@@ -160,6 +161,23 @@ static const char HELP_SET_RULES[] =
     "                          decides. A file without rules takes all rules away\n"
     "  -d, --database DB       the database file (firstflight.db)\n"
     "  -q, --quiet             no notes\n";
+static const char HELP_MERGE[] =
+    "usage: firstflight merge [-d DB] [OPTION]... DB...\n"
+    "\n"
+    "Adds to the database of -d, made when it is not there, what other databases hold, in any "
+    "order "
+    "and\n"
+    "however often, and judges all connections again: the outcome is that of one ingest of "
+    "everything.\n"
+    "So captures can be read where they lie, each capture point by itself. A connection that two\n"
+    "databases know to different ends is taken from the one that saw more of it.\n"
+    "\n"
+    "      --max-memory SIZE   for facts that wait to be judged, as 512M or 2G (1G)\n"
+    "  -d, --database DB       the database file (firstflight.db)\n"
+    "  -q, --quiet             no summary\n"
+    "\n"
+    "Example:\n"
+    "  firstflight merge -d june.db sites/*.db\n";
 
 static const char HELP_CAPTURES[] =
     "usage: firstflight captures [-d DB] [OPTION]...\n"
@@ -293,6 +311,7 @@ static const struct {
       0,
       "options only",
       { OPTION_RULES } },
+    { "merge", COMMAND_MERGE, HELP_MERGE, 1, SIZE_MAX, "databases to add", { OPTION_MAX_MEMORY } },
     { "doctor",
       COMMAND_DOCTOR,
       HELP_DOCTOR,

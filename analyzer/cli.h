@@ -15,6 +15,7 @@ enum command {
     COMMAND_DOCTOR,
     COMMAND_JUDGE,
     COMMAND_SET_RULES,
+    COMMAND_MERGE,
     COMMAND_HELP, /* of help_of */
     COMMAND_VERSION,
 };

@@ -7,6 +7,7 @@
 #include "doctor.h"
 #include "flows.h"
 #include "label.h"
+#include "merge.h"
 #include "region.h"
 #include "rejudge.h"
 #include "report.h"
@@ -287,6 +288,7 @@ static enum status run_query(const struct command_line *line, struct database *d
     case COMMAND_INGEST:
     case COMMAND_DOCTOR:
     case COMMAND_SET_RULES:
+    case COMMAND_MERGE:
     case COMMAND_HELP:
     case COMMAND_VERSION:
         break;
@@ -446,6 +448,55 @@ static int command_set_rules(const struct command_line *line)
     return status == STATUS_OK ? EXIT_DONE : EXIT_FAILED;
 }
 
+/* Merging: what lies in other databases, then verdicts of all */
+
+/* Makes the database, its tables and indexes where they are missing. */
+static enum status make_database(const char *path, struct text *error)
+{
+    struct store *store = NULL;
+    enum status status = store_open(path, &store);
+    if (status == STATUS_OK)
+        status = store_begin(store);
+    if (status == STATUS_OK)
+        status = store_commit(store);
+    if (status != STATUS_OK)
+        text_add(error, store == NULL ? "out of memory" : store_error(store));
+    store_close(store);
+    return status;
+}
+
+static void print_merged(const char *path, const struct merge_counts *c)
+{
+    fprintf(stderr,
+            "%s: %llu captures added, %llu known; %llu flows added, %llu renewed, %llu known\n",
+            path, (unsigned long long)c->captures_added, (unsigned long long)c->captures_known,
+            (unsigned long long)c->flows_added, (unsigned long long)c->flows_renewed,
+            (unsigned long long)c->flows_known);
+}
+
+static int command_merge(const struct command_line *line)
+{
+    struct changes changes = { 0 };
+    struct text error = { 0 };
+    enum status status = make_database(line->database, &error);
+    for (size_t i = 0; status == STATUS_OK && i < line->word_count; i++) {
+        struct merge_counts counts;
+        status = merge_database(line->database, line->words[i], &counts, &error);
+        if (status == STATUS_OK && !line->quiet)
+            print_merged(line->words[i], &counts);
+    }
+    if (status == STATUS_OK)
+        status = rejudge_all(line->database, line->ingest.memory_max / 2, &changes, &error);
+    if (status != STATUS_OK)
+        complain(text_string(&error));
+    else if (!line->quiet)
+        fprintf(stderr, "%llu flows judged again, %llu changed\n",
+                (unsigned long long)changes.judged, (unsigned long long)changes.flows);
+    changes_done(&changes);
+    text_done(&error);
+    return status == STATUS_OK ? EXIT_DONE : EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     char *client_files[CLIENT_FILES_MAX];
@@ -471,6 +522,8 @@ int main(int argc, char **argv)
         return line.check ? command_query(&line) : command_judge(&line);
     case COMMAND_SET_RULES:
         return command_set_rules(&line);
+    case COMMAND_MERGE:
+        return command_merge(&line);
     case COMMAND_VERSION:
         return command_version();
     case COMMAND_HELP:

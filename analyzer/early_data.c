@@ -21,7 +21,7 @@ static const char GROUPS_SQL[] =
     " sum(early), sum(late), sum(bytes),"
     " group_concat(CASE WHEN reason IS NOT NULL THEN reason || ' ' || rejected END, ', ')"
     " FROM (SELECT {by,} count(*) AS flows, sum(" OFFERED ") AS offered,"
-    " sum(early_data_bytes > 0) AS sent, sum(early_data IS 'accepted') AS accepted,"
+    " sum(" OFFERED " AND early_data_bytes > 0) AS sent, sum(early_data IS 'accepted') AS accepted,"
     " sum(early_data IS 'rejected') AS rejected, sum(early_data IS 'unknown') AS unknown,"
     " sum(answered_early IS 1) AS early, sum(answered_early IS 0) AS late,"
     " sum(CASE WHEN " OFFERED " THEN early_data_bytes END) AS bytes,"

@@ -11,22 +11,26 @@
  * database.
  */
 #define ISO(ns) "strftime('%Y-%m-%dT%H:%M:%SZ', " ns " / 1000000000, 'unixepoch')"
+/* One text for both, since a join by IS finds no index. */
+#define KEY "ifnull('=' || early_data_rule, ifnull(':' || sni, ''))"
 #define RELATIONS                                                                                  \
     ", rule AS MATERIALIZED (SELECT pattern, allowed, comment FROM early_data_rule"                \
     " WHERE :rules IS NULL UNION ALL SELECT json_extract(value, '$[0]'),"                          \
     " json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(:rules)),"           \
-    " offered AS (SELECT * FROM ours WHERE early_data IN ('accepted', 'rejected', 'unknown')),"    \
-    " name AS MATERIALIZED (SELECT sni, early_data_rule AS kept, ifnull(early_data_rule,"          \
+    " offered AS NOT MATERIALIZED (SELECT * FROM ours WHERE early_data IN ('accepted', "           \
+    "'rejected', 'unknown')),"                                                                     \
+    " name AS MATERIALIZED (SELECT " KEY " AS key, ifnull(early_data_rule,"                        \
     " (SELECT pattern FROM rule WHERE lower(sni) GLOB pattern"                                     \
     " ORDER BY length(pattern) DESC, pattern LIMIT 1)) AS fits"                                    \
-    " FROM offered GROUP BY sni, early_data_rule),"                                                \
-    " checked AS (SELECT offered.*, name.fits, rule.comment, CASE WHEN rule.allowed = 0"           \
-    " THEN 'forbidden' WHEN rule.allowed = 1 THEN 'allowed' WHEN kept IS NOT NULL THEN 'no_rule'"  \
+    " FROM offered GROUP BY key),"                                                                 \
+    " checked AS NOT MATERIALIZED (SELECT offered.*, name.fits, rule.comment, CASE WHEN "          \
+    "rule.allowed = 0"                                                                             \
+    " THEN 'forbidden' WHEN rule.allowed = 1 THEN 'allowed' WHEN early_data_rule IS NOT NULL "     \
+    "THEN 'no_rule'"                                                                               \
     " WHEN offered.sni IS NULL THEN 'not_checked'"                                                 \
     " WHEN length(offered.sni) = 32 AND offered.sni NOT GLOB '*[^0-9a-f]*' THEN 'not_checked'"     \
     " ELSE 'no_rule' END AS finding FROM offered"                                                  \
-    " JOIN name ON name.sni IS offered.sni AND name.kept IS offered.early_data_rule"               \
-    " LEFT JOIN rule ON rule.pattern = name.fits) "
+    " JOIN name ON name.key = " KEY " LEFT JOIN rule ON rule.pattern = name.fits) "
 
 /* ---- where it must not be ---- */
 

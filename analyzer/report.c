@@ -224,12 +224,16 @@ static enum status add_rows(struct query *q, struct page *page, size_t *ret_rows
 }
 
 static enum status fill_page(const struct report *report, const struct selection *s,
-                             const struct overview *o, struct page *page, struct text *error)
+                             struct page *page, struct text *error)
 {
+    struct overview overview;
     struct query *q = NULL;
     size_t rows = 0;
-    overview_add_subject(o, s, page);
-    enum status status = open_query(report->sql, s, &q, error);
+    enum status status = overview_read(s, &overview, error);
+    if (status != STATUS_OK)
+        return status;
+    overview_add_subject(&overview, s, page);
+    status = open_query(report->sql, s, &q, error);
     if (status == STATUS_OK)
         status = add_table(q, report, s, page);
     if (status == STATUS_OK)
@@ -238,22 +242,19 @@ static enum status fill_page(const struct report *report, const struct selection
     if (rows > PAGE_ROWS_MAX)
         page_warning(page, "%zu more rows are not shown; --format csv has them all.",
                      rows - PAGE_ROWS_MAX);
-    overview_add_facts(o, s, page);
+    overview_add_facts(&overview, s, page);
     return status;
 }
 
 static enum status write_page(const struct report *report, const struct selection *s,
                               struct table_style style, FILE *out, struct text *error)
 {
-    struct overview overview;
     struct text title = { 0 };
     text_addf(&title, "%c%s", toupper((unsigned char)report->question[0]), report->question + 1);
     struct page *page = page_open(text_string(&title));
     text_done(&title);
-    enum status status = report->fill ? report->fill(page, s, error)
-                                      : overview_read(s, &overview, error);
-    if (status == STATUS_OK && !report->fill)
-        status = fill_page(report, s, &overview, page, error);
+    enum status status =
+        report->fill ? report->fill(page, s, error) : fill_page(report, s, page, error);
     if (status == STATUS_OK)
         status = page_write(page, style, out);
     page_close(page);

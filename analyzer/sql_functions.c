@@ -106,7 +106,9 @@ static bool add_value(struct values *v, double value)
     memmove(v->at + place + 1, v->at + place, (v->count - place) * sizeof *v->at);
     v->at[place] = value;
     v->count++;
-    v->sorted = v->keeps_sorted || v->count == 1;
+    /* Rows that an index gives in order need no sort. */
+    v->sorted =
+        v->keeps_sorted || v->count == 1 || (v->sorted && v->at[v->count - 2] <= value);
     return true;
 }
 
@@ -207,9 +209,9 @@ int sql_functions_register(struct sqlite3 *db)
 }
 
 #ifdef SQL_FUNCTIONS_EXTENSION
-int sqlite3_sqlfunctions_init(sqlite3 *db, char **error, const sqlite3_api_routines *api);
+int sqlite3_firstflightsqlite_init(sqlite3 *db, char **error, const sqlite3_api_routines *api);
 
-int sqlite3_sqlfunctions_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+int sqlite3_firstflightsqlite_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
     (void)error;
     SQLITE_EXTENSION_INIT2(api);

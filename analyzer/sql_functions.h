@@ -11,8 +11,9 @@
  *   percentile_disc(Y, F)   the value itself below that place
  *
  * NULLs are left out; no values give NULL. Text, infinities, and a P that changes are errors. All
- * can be window functions. The file is also the source of a loadable extension for other programs:
- * compiled with -DSQL_FUNCTIONS_EXTENSION it has the entry point sqlite3_sqlfunctions_init().
+ * can be window functions. The file is also the source of the loadable extension
+ * firstflight_sqlite for other programs: compiled with -DSQL_FUNCTIONS_EXTENSION it has the entry
+ * point that SQLite looks for in a file of that name.
  */
 
 struct sqlite3;

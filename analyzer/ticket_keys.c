@@ -24,12 +24,12 @@
     " key AS MATERIALIZED (SELECT name.name, CASE WHEN is_key THEN name.name ELSE short.name END"  \
     " AS key, CASE WHEN is_key THEN name.first_ns ELSE short.first_ns END AS first_ns"             \
     " FROM name LEFT JOIN short ON short.name = substr(name.name, 1, 8)),"                         \
-    " seen AS (SELECT ours.*, key, ticket_key_name AS name, 1 AS offer,"                           \
+    " seen AS (SELECT {by,} key, ticket_key_name AS name, 1 AS offer,"                             \
     " resumed_by IN ('ticket', 'psk') IS TRUE AS accepted,"                                        \
-    " start_epoch_ns - first_ns AS age_ns"                                                         \
+    " start_epoch_ns - first_ns AS age_ns, start_epoch_ns, flow_id"                                \
     " FROM ours JOIN key ON key.name = ticket_key_name"                                            \
     " WHERE handshake IN ('full', 'resumed', '0-rtt') UNION ALL"                                   \
-    " SELECT ours.*, key, issued_ticket_key_name, 0, 0, NULL"                                      \
+    " SELECT {by,} key, issued_ticket_key_name, 0, 0, NULL, start_epoch_ns, flow_id"               \
     " FROM ours JOIN key ON key.name = issued_ticket_key_name) "
 
 /* ---- keys ---- */

@@ -201,7 +201,9 @@ SELECT
     CASE
         WHEN rule.allowed = 0 THEN 'forbidden'
         WHEN rule.allowed = 1 THEN 'allowed'
-        WHEN ifnull(instr(sni, '.'), 0) = 0 THEN 'not_checked'
+        WHEN early_data_rule IS NOT NULL THEN 'no_rule'
+        WHEN sni IS NULL THEN 'not_checked'
+        WHEN length(sni) = 32 AND sni NOT GLOB '*[^0-9a-f]*' THEN 'not_checked' -- a hash
         ELSE 'no_rule'
     END AS finding,
     sni, fits AS pattern, early_data, early_data_basis, flows, ech, early_data_bytes,
@@ -216,27 +218,45 @@ ORDER BY finding = 'forbidden' DESC, early_data, flows DESC, sni;
 CREATE VIEW replay AS
 -- Which ClientHellos came on more than one connection, and was their early data accepted twice?
 -- The same random and binder under different answers: somebody sent a copy. One connection
--- captured at two points counts once. No row means none seen at these points, not none.
+-- captured at two points or by a mirror port has one answer and counts once, as does a ClientHello
+-- that was retransmitted. No row means none seen at these points, not none.
+WITH copied AS (
+    SELECT client_hello_hash AS hello
+    FROM flow
+    WHERE client_hello_hash IS NOT NULL AND leg IN ('inbound', 'unknown')
+    GROUP BY hello
+    HAVING count(DISTINCT server_random_hash) > 1
+), connection AS (
+    SELECT
+        client_hello_hash AS hello, min(sni) AS sni,
+        max(early_data IS 'accepted') AS accepted,
+        max(early_data IS 'rejected') AND NOT max(early_data IS 'accepted') AS rejected,
+        min(client_ip) AS client_ip, min(site) AS site, min(start_epoch_ns) AS start_ns,
+        min(flow_id) AS flow_id
+    FROM flow
+    WHERE server_random_hash IS NOT NULL AND leg IN ('inbound', 'unknown')
+        AND client_hello_hash IN (SELECT hello FROM copied)
+    GROUP BY client_hello_hash, server_random_hash
+)
 SELECT
-    client_hello_hash,
+    hello AS client_hello_hash,
     min(sni) AS sni,
-    count(DISTINCT server_random_hash) AS connections,
-    count(DISTINCT CASE WHEN early_data = 'accepted' THEN server_random_hash END) AS accepted,
-    count(DISTINCT CASE WHEN early_data = 'rejected' THEN server_random_hash END) AS rejected,
+    count(*) AS connections,
+    sum(accepted) AS accepted,
+    sum(rejected) AS rejected,
     count(DISTINCT client_ip) AS clients,
     group_concat(DISTINCT site) AS sites,
-    strftime('%Y-%m-%dT%H:%M:%SZ', min(start_epoch_ns) / 1000000000, 'unixepoch') AS first_time,
-    strftime('%Y-%m-%dT%H:%M:%SZ', max(start_epoch_ns) / 1000000000, 'unixepoch') AS last_time,
+    strftime('%Y-%m-%dT%H:%M:%SZ', min(start_ns) / 1000000000, 'unixepoch') AS first_time,
+    strftime('%Y-%m-%dT%H:%M:%SZ', max(start_ns) / 1000000000, 'unixepoch') AS last_time,
     group_concat(flow_id) AS flow_ids
-FROM flow
-WHERE client_hello_hash IS NOT NULL
-GROUP BY client_hello_hash
-HAVING count(DISTINCT server_random_hash) > 1
+FROM connection
+GROUP BY hello
 ORDER BY accepted DESC, connections DESC, client_hello_hash;
 
 CREATE VIEW ticket_reuse AS
 -- Which tickets were used for more than one ClientHello? It lets observers link connections, and a
--- single-use store refuses it; keys agreed on outside of TLS (external PSK) look the same.
+-- single-use store refuses it; keys agreed on outside of TLS (external PSK) look the same. A
+-- replay is no use of its own.
 SELECT
     psk_identity_hash,
     min(sni) AS sni,
@@ -250,45 +270,67 @@ SELECT
     strftime('%Y-%m-%dT%H:%M:%SZ', max(start_epoch_ns) / 1000000000, 'unixepoch') AS last_time,
     min(flow_id) AS example_flow_id
 FROM flow
-WHERE psk_identity_hash IS NOT NULL
+WHERE psk_identity_hash IS NOT NULL AND leg IN ('inbound', 'unknown')
 GROUP BY psk_identity_hash
-HAVING count(DISTINCT client_hello_hash) > 1
+HAVING count(*) > 1 AND count(DISTINCT client_hello_hash) > 1
 ORDER BY uses DESC, psk_identity_hash;
 
 CREATE VIEW ticket_key AS
 -- Which ticket keys does each machine accept or refuse? Refused here and accepted elsewhere: the
 -- key is not shared; refused from some age on: it was rotated away. refused_age_s is the mean time
--- from the key's first sight anywhere to its refusals.
-WITH key AS (
-    SELECT name, min(start_epoch_ns) AS first_epoch_ns
-    FROM (
-        SELECT ticket_key_name AS name, start_epoch_ns FROM flow
-        UNION ALL
-        SELECT issued_ticket_key_name, start_epoch_ns FROM flow)
-    WHERE name IS NOT NULL
+-- from the key's first sight anywhere to its refusals. A name is a key's when two different tickets
+-- bear it; of names that are not, the first 4 bytes when three share them (JDK, mbedTLS); all
+-- others may be random bytes (Go, rustls) and stand together under NULL, names says how many.
+WITH ticket AS (
+    SELECT
+        ticket_key_name AS name, ifnull(psk_identity_hash, client_ip) AS ticket, start_epoch_ns
+    FROM flow
+    WHERE ticket_key_name IS NOT NULL AND leg IN ('inbound', 'unknown')
+    UNION ALL
+    SELECT issued_ticket_key_name, ifnull(server_random_hash, flow_uid), start_epoch_ns
+    FROM flow
+    WHERE issued_ticket_key_name IS NOT NULL AND leg IN ('inbound', 'unknown')
+), name AS (
+    SELECT name, count(DISTINCT ticket) > 1 AS is_key, min(start_epoch_ns) AS first_ns
+    FROM ticket
     GROUP BY name
+), short AS (
+    SELECT substr(name, 1, 8) AS name, min(first_ns) AS first_ns
+    FROM name
+    WHERE NOT is_key
+    GROUP BY substr(name, 1, 8)
+    HAVING count(*) > 2
+), key AS (
+    SELECT
+        name.name,
+        CASE WHEN is_key THEN name.name ELSE short.name END AS key,
+        CASE WHEN is_key THEN name.first_ns ELSE short.first_ns END AS first_ns
+    FROM name
+    LEFT JOIN short ON short.name = substr(name.name, 1, 8)
 ), used AS (
     SELECT
-        ticket_key_name, site, host, flow_id, start_epoch_ns,
-        start_epoch_ns - key.first_epoch_ns AS age_ns,
+        key, ticket_key_name, site, host, flow_id, start_epoch_ns,
+        start_epoch_ns - first_ns AS age_ns,
         resumed_by IN ('ticket', 'psk') IS TRUE AS accepted
     FROM flow
     JOIN key ON key.name = ticket_key_name
-    WHERE handshake IN ('full', 'resumed', '0-rtt')
+    WHERE handshake IN ('full', 'resumed', '0-rtt') AND leg IN ('inbound', 'unknown')
 )
 SELECT
-    ticket_key_name, site, host,
+    key AS ticket_key_name, site, host,
+    count(DISTINCT ticket_key_name) AS names,
     count(*) AS offered,
     sum(accepted) AS accepted,
     sum(NOT accepted) AS refused,
-    sum(sum(accepted)) OVER (PARTITION BY ticket_key_name) - sum(accepted) AS accepted_elsewhere,
+    CASE WHEN key IS NOT NULL THEN
+        sum(sum(accepted)) OVER (PARTITION BY key) - sum(accepted) END AS accepted_elsewhere,
     avg(CASE WHEN NOT accepted THEN age_ns END) / 1e9 AS refused_age_s,
     strftime('%Y-%m-%dT%H:%M:%SZ', min(start_epoch_ns) / 1000000000, 'unixepoch') AS first_time,
     strftime('%Y-%m-%dT%H:%M:%SZ', max(start_epoch_ns) / 1000000000, 'unixepoch') AS last_time,
     min(CASE WHEN NOT accepted THEN flow_id END) AS example_refused_flow_id
 FROM used
-GROUP BY ticket_key_name, site, host
-ORDER BY ticket_key_name, site, host;
+GROUP BY key, site, host
+ORDER BY key, site, host;
 
 CREATE VIEW failures AS
 -- What failed, how, and how far had it come? phase: 'connect' the server never answered,

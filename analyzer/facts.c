@@ -3,8 +3,6 @@
 
 #include "varint.h"
 
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -172,11 +170,7 @@ void facts_swap_sides(struct facts *f)
  * are differences to the start.
  */
 
-#define COUNT_ONE(type, name) +1
-#define COUNT_TWO(type, name) +2
-enum { SCALAR_COUNT = 0 FACTS_SCALAR(COUNT_ONE, COUNT_TWO), BITMAP_LEN = (SCALAR_COUNT + 7) / 8 };
-#undef COUNT_ONE
-#undef COUNT_TWO
+enum { BITMAP_LEN = (FACTS_SCALAR_COUNT + 7) / 8 };
 
 /* A time that may be unknown: 0 for that, else one more than the zigzag difference to a base. */
 static void put_time(struct buffer *b, int64_t value, int64_t base)
@@ -241,10 +235,6 @@ static struct record unpack_record(struct reader *r, int64_t start_ns)
     return x;
 }
 
-/* What the scalars of a type need: int64_t facts are times but for a few durations, which only
- * take more bytes this way. */
-#define IS_TIME(type) _Generic((type)0, int64_t : true, default : false)
-
 static void pack_scalar(struct buffer *out, size_t bitmap, unsigned i, int64_t value, bool is_time,
                         int64_t start_ns)
 {
@@ -292,7 +282,7 @@ static char *unpack_text(struct reader *r)
 enum status facts_pack(const struct facts *f, struct buffer *out)
 {
     size_t most = sizeof f->client.address.octet * 2 + BITMAP_LEN +
-                  VARINT_MAX * (8 + SCALAR_COUNT + 3 * RESENDS_MAX + 15 * (size_t)f->record_count);
+                  VARINT_MAX * (8 + FACTS_SCALAR_COUNT + 3 * RESENDS_MAX + 15 * (size_t)f->record_count);
     if (!buffer_reserve(out, most))
         return STATUS_NO_MEMORY;
     const struct endpoint *ends[2] = { &f->client, &f->server };
@@ -308,10 +298,10 @@ enum status facts_pack(const struct facts *f, struct buffer *out)
     out->len += BITMAP_LEN;
     unsigned i = 0;
 #define PACK(type, name)                                                                           \
-    pack_scalar(out, bitmap, i++, (int64_t)f->name, IS_TIME(type), f->start_ns);
+    pack_scalar(out, bitmap, i++, (int64_t)f->name, FACTS_IS_TIME(type), f->start_ns);
 #define PACK_2(type, name)                                                                         \
-    pack_scalar(out, bitmap, i++, (int64_t)f->name[CLIENT], IS_TIME(type), f->start_ns);           \
-    pack_scalar(out, bitmap, i++, (int64_t)f->name[SERVER], IS_TIME(type), f->start_ns);
+    pack_scalar(out, bitmap, i++, (int64_t)f->name[CLIENT], FACTS_IS_TIME(type), f->start_ns);           \
+    pack_scalar(out, bitmap, i++, (int64_t)f->name[SERVER], FACTS_IS_TIME(type), f->start_ns);
     FACTS_SCALAR(PACK, PACK_2)
 #undef PACK
 #undef PACK_2
@@ -347,10 +337,10 @@ static bool unpack(struct reader *r, struct record records[RECORDS_MAX], struct 
     if (r->short_read)
         return false;
     unsigned i = 0;
-#define UNPACK(type, name) f->name = (type)unpack_scalar(r, bitmap, i++, IS_TIME(type), start_ns);
+#define UNPACK(type, name) f->name = (type)unpack_scalar(r, bitmap, i++, FACTS_IS_TIME(type), start_ns);
 #define UNPACK_2(type, name)                                                                       \
-    f->name[CLIENT] = (type)unpack_scalar(r, bitmap, i++, IS_TIME(type), start_ns);                \
-    f->name[SERVER] = (type)unpack_scalar(r, bitmap, i++, IS_TIME(type), start_ns);
+    f->name[CLIENT] = (type)unpack_scalar(r, bitmap, i++, FACTS_IS_TIME(type), start_ns);                \
+    f->name[SERVER] = (type)unpack_scalar(r, bitmap, i++, FACTS_IS_TIME(type), start_ns);
     FACTS_SCALAR(UNPACK, UNPACK_2)
 #undef UNPACK
 #undef UNPACK_2
@@ -381,328 +371,4 @@ bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX], struc
     struct reader r = reader_of(packed);
     *ret_facts = (struct facts){ 0 };
     return unpack(&r, records, ret_facts);
-}
-
-/*
- * JSON. Room for all of it is reserved at the start, so that the writers below only write. Text
- * facts are printable ASCII or hex, so quotes and backslashes are all that is escaped.
- */
-enum {
-    JSON_NUMBER_MAX = 21, /* characters of a number and what stands before it */
-    JSON_NAME_MAX = 40,   /* of a member's name with its punctuation */
-    JSON_ESCAPE_MAX = 6,  /* one character of text */
-    JSON_RECORD_MAX = 17 * JSON_NUMBER_MAX,
-};
-
-static void add_words(struct buffer *out, const char *words)
-{
-    size_t len = strlen(words);
-    memcpy(out->at + out->len, words, len);
-    out->len += len;
-}
-
-static void add_character(struct buffer *out, char c)
-{
-    out->at[out->len++] = (uint8_t)c;
-}
-
-static void add_integer(struct buffer *out, int64_t value)
-{
-    char digits[24];
-    size_t at = sizeof digits;
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    for (; rest >= 100; rest /= 100) {
-        digits[--at] = (char)('0' + rest % 10);
-        digits[--at] = (char)('0' + rest / 10 % 10);
-    }
-    if (rest >= 10)
-        digits[--at] = (char)('0' + rest % 10);
-    digits[--at] = (char)('0' + (rest >= 10 ? rest / 10 : rest));
-    if (value < 0)
-        digits[--at] = '-';
-    memcpy(out->at + out->len, digits + at, sizeof digits - at);
-    out->len += sizeof digits - at;
-}
-
-/* A member's name, with the comma in front of it. */
-static void add_name(struct buffer *out, const char *name)
-{
-    add_words(out, ",\"");
-    add_words(out, name);
-    add_words(out, "\":");
-}
-
-/* base is the start for times, which then count from it, and 0 for anything else. */
-static void add_number(struct buffer *out, const char *name, int64_t value, int64_t base)
-{
-    if (value == 0)
-        return;
-    add_name(out, name);
-    add_integer(out, value - base);
-}
-
-/* A value behind its bracket or comma. */
-static void add_element(struct buffer *out, char before, int64_t value)
-{
-    add_character(out, before);
-    add_integer(out, value);
-}
-
-/* A time behind its bracket or comma; null when it was not seen. */
-static void add_time(struct buffer *out, char before, int64_t value, int64_t base)
-{
-    if (value != 0) {
-        add_element(out, before, value - base);
-        return;
-    }
-    add_character(out, before);
-    add_words(out, "null");
-}
-
-static void add_pair(struct buffer *out, const char *name, int64_t client, int64_t server,
-                     bool is_time, int64_t start_ns)
-{
-    if (client == 0 && server == 0)
-        return;
-    add_name(out, name);
-    if (is_time) {
-        add_time(out, '[', client, start_ns);
-        add_time(out, ',', server, start_ns);
-    } else {
-        add_element(out, '[', client);
-        add_element(out, ',', server);
-    }
-    add_character(out, ']');
-}
-
-static void add_text(struct buffer *out, const char *name, const char *text)
-{
-    if (text == NULL)
-        return;
-    add_name(out, name);
-    add_character(out, '"');
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c < 0x20 || *c > 0x7e || *c == '"' || *c == '\\')
-            out->len += (size_t)sprintf((char *)out->at + out->len, "\\u%04x", (unsigned char)*c);
-        else
-            add_character(out, *c);
-    }
-    add_character(out, '"');
-}
-
-static void add_record(struct buffer *out, char before, const struct record *r, int64_t start_ns)
-{
-    add_character(out, before);
-    add_element(out, '[', r->side);
-    add_element(out, ',', r->type);
-    add_element(out, ',', r->len);
-    add_element(out, ',', r->at_ns - start_ns);
-    add_element(out, ',', r->last_at_ns - r->at_ns);
-    add_time(out, ',', r->acked_at_ns, r->at_ns);
-    add_time(out, ',', r->all_acked_at_ns, r->at_ns);
-    add_element(out, ',', (int64_t)r->packet_no);
-    add_element(out, ',', (int64_t)(r->last_packet_no - r->packet_no));
-    add_element(out, ',', r->offset);
-    add_element(out, ',', r->ack);
-    add_element(out, ',', r->flags);
-    add_element(out, ',', r->first_message);
-    if (r->skipped > 0 || r->content != 0) {
-        add_element(out, ',', r->skipped);
-        add_element(out, ',', r->skipped_len);
-    }
-    if (r->content != 0)
-        add_element(out, ',', r->content);
-    add_character(out, ']');
-}
-
-static void add_records(struct buffer *out, const struct facts *f)
-{
-    add_name(out, "records");
-    if (f->record_count == 0)
-        add_character(out, '[');
-    for (unsigned i = 0; i < f->record_count; i++)
-        add_record(out, i == 0 ? '[' : ',', &f->records[i], f->start_ns);
-    add_character(out, ']');
-}
-
-static void add_resends(struct buffer *out, const struct facts *f)
-{
-    if (f->resend_count == 0)
-        return;
-    add_name(out, "resends");
-    for (unsigned i = 0; i < f->resend_count; i++) {
-        add_character(out, i == 0 ? '[' : ',');
-        add_element(out, '[', f->resends[i].side);
-        add_element(out, ',', f->resends[i].at_ns - f->start_ns);
-        add_element(out, ',', f->resends[i].wait_ns);
-        add_character(out, ']');
-    }
-    add_character(out, ']');
-}
-
-static void add_endpoint(struct buffer *out, const char *name, const struct endpoint *e)
-{
-    char address[ADDRESS_TEXT_SIZE];
-    add_name(out, name);
-    add_words(out, "[\"");
-    add_words(out, address_text(&e->address, address));
-    add_words(out, "\",");
-    add_integer(out, e->port);
-    add_character(out, ']');
-}
-
-/* The most that the JSON of these facts can take. */
-static size_t json_len_max(const struct facts *f)
-{
-    size_t len = (size_t)SCALAR_COUNT * (JSON_NAME_MAX + JSON_NUMBER_MAX) +
-                 (size_t)RESENDS_MAX * 4 * JSON_NUMBER_MAX +
-                 (size_t)f->record_count * JSON_RECORD_MAX + 8 * JSON_NAME_MAX +
-                 2 * ADDRESS_TEXT_SIZE;
-#define TEXT_LEN(name)                                                                             \
-    len += f->name == NULL ? 0 : JSON_NAME_MAX + JSON_ESCAPE_MAX * strlen(f->name);
-    FACTS_TEXT(TEXT_LEN)
-#undef TEXT_LEN
-    return len;
-}
-
-enum status facts_to_json(const struct facts *f, struct buffer *out)
-{
-    if (!buffer_reserve(out, json_len_max(f)))
-        return STATUS_NO_MEMORY;
-    add_words(out, "{\"start\":");
-    add_integer(out, f->start_ns);
-    add_number(out, "ip_version", f->ip_version, 0);
-    add_endpoint(out, "client", &f->client);
-    add_endpoint(out, "server", &f->server);
-#define NUMBER(type, name)                                                                         \
-    add_number(out, #name, (int64_t)f->name, IS_TIME(type) ? f->start_ns : 0);
-#define PAIR(type, name)                                                                           \
-    add_pair(out, #name, (int64_t)f->name[CLIENT], (int64_t)f->name[SERVER], IS_TIME(type),        \
-             f->start_ns);
-    FACTS_SCALAR(NUMBER, PAIR)
-#undef NUMBER
-#undef PAIR
-#define TEXT(name) add_text(out, #name, f->name);
-    FACTS_TEXT(TEXT)
-#undef TEXT
-    add_resends(out, f);
-    add_records(out, f);
-    add_character(out, '}');
-    return STATUS_OK;
-}
-
-static int64_t element(const json_t *array, size_t i)
-{
-    return json_integer_value(json_array_get(array, i));
-}
-
-/* A time that counts from base; what is null, not there, or no time was not seen. JSON of others
- * may hold any number: with all times in this range no difference of two overflows. */
-static int64_t time_of(const json_t *value, int64_t base)
-{
-    int64_t at_ns;
-    bool is_time = json_is_integer(value) &&
-                   !__builtin_add_overflow((int64_t)json_integer_value(value), base, &at_ns) &&
-                   at_ns >= 0;
-    return is_time ? at_ns : 0;
-}
-
-static int64_t at_least(int64_t least, int64_t value)
-{
-    return value < least ? least : value;
-}
-
-static bool read_endpoint(const json_t *array, struct endpoint *ret_endpoint)
-{
-    const char *text = json_string_value(json_array_get(array, 0));
-    ret_endpoint->port = (uint16_t)element(array, 1);
-    return text != NULL && address_parse(text, &ret_endpoint->address);
-}
-
-static struct record read_record(const json_t *a, int64_t start_ns)
-{
-    struct record r = {
-        .side = element(a, 0) == SERVER ? SERVER : CLIENT,
-        .type = (uint8_t)element(a, 1),
-        .len = (uint32_t)element(a, 2),
-        .at_ns = time_of(json_array_get(a, 3), start_ns),
-        .packet_no = (uint64_t)element(a, 7),
-        .offset = (int32_t)at_least(0, (int32_t)element(a, 9)),
-        .ack = (int32_t)at_least(ACK_UNKNOWN, (int32_t)element(a, 10)),
-        .flags = (uint8_t)element(a, 11),
-        .first_message = (uint8_t)element(a, 12),
-        .skipped = (uint16_t)element(a, 13),
-        .skipped_len = (uint32_t)element(a, 14),
-        .content = (uint16_t)element(a, 15),
-    };
-    r.last_at_ns = time_of(json_array_get(a, 4), r.at_ns);
-    r.acked_at_ns = time_of(json_array_get(a, 5), r.at_ns);
-    r.all_acked_at_ns = time_of(json_array_get(a, 6), r.at_ns);
-    r.last_packet_no = r.packet_no + (uint64_t)element(a, 8);
-    return r;
-}
-
-/* Whether the facts that stand for words, or for a side, are ones that there are. */
-static bool words_are_known(const struct facts *f)
-{
-    return f->client_basis <= CLIENT_BY_ORDER && f->ended <= ENDED_EVICTED &&
-           f->preamble <= PREAMBLE_OTHER && f->keys <= KEYS_FAILED && f->hello_side <= SERVER;
-}
-
-static bool read_facts(const json_t *root, struct facts *f)
-{
-    if (!read_endpoint(json_object_get(root, "client"), &f->client) ||
-        !read_endpoint(json_object_get(root, "server"), &f->server))
-        return false;
-    f->ip_version = (uint8_t)json_integer_value(json_object_get(root, "ip_version"));
-    int64_t start_ns = at_least(0, json_integer_value(json_object_get(root, "start")));
-#define VALUE(type, value)                                                                         \
-    (type)(IS_TIME(type) ? time_of(value, start_ns) : json_integer_value(value))
-#define READ(type, name) f->name = VALUE(type, json_object_get(root, #name));
-#define READ_2(type, name)                                                                         \
-    f->name[CLIENT] = VALUE(type, json_array_get(json_object_get(root, #name), CLIENT));           \
-    f->name[SERVER] = VALUE(type, json_array_get(json_object_get(root, #name), SERVER));
-    FACTS_SCALAR(READ, READ_2)
-#undef READ
-#undef READ_2
-#undef VALUE
-#define READ_TEXT(name)                                                                            \
-    {                                                                                              \
-        const char *text = json_string_value(json_object_get(root, #name));                        \
-        if (text != NULL && !facts_set_text(&f->name, text, strlen(text)))                         \
-            return false;                                                                          \
-    }
-    FACTS_TEXT(READ_TEXT)
-#undef READ_TEXT
-    const json_t *records = json_object_get(root, "records");
-    for (size_t i = 0; i < json_array_size(records) && i < RECORDS_MAX; i++) {
-        struct record *r = facts_add_record(f);
-        if (r == NULL)
-            return false;
-        *r = read_record(json_array_get(records, i), start_ns);
-    }
-    const json_t *resends = json_object_get(root, "resends");
-    for (size_t i = 0; i < json_array_size(resends) && i < RESENDS_MAX; i++) {
-        const json_t *a = json_array_get(resends, i);
-        f->resends[f->resend_count++] = (struct resend){
-            .side = element(a, 0) == SERVER ? SERVER : CLIENT,
-            .at_ns = time_of(json_array_get(a, 1), start_ns),
-            .wait_ns = at_least(0, element(a, 2)),
-        };
-    }
-    return words_are_known(f);
-}
-
-bool facts_from_json(struct bytes json, struct facts *ret_facts)
-{
-    json_t *root = json_loadb((const char *)json.at, json.len, 0, NULL);
-    struct facts f = { 0 };
-    bool ok = root != NULL && read_facts(root, &f);
-    json_decref(root);
-    if (!ok) {
-        facts_done(&f);
-        return false;
-    }
-    *ret_facts = f;
-    return true;
 }

@@ -112,8 +112,9 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
 
 /*
  * The scalar facts: X(type, name) for one, X2(type, name) for one per side [CLIENT], [SERVER].
- * This list is the struct, its packed form (facts.c) and its JSON in table flow_facts. An int64_t
- * is a time, any other type is none.
+ * This list is the struct, its packed form (facts.c) and its JSON in table flow_facts
+ * (facts_json.c), where facts are known by their number: new ones go to the end, none is taken
+ * out. An int64_t is a time, any other type is none.
  */
 #define FACTS_SCALAR(X, X2)                                                                        \
     /* where and when */                                                                           \
@@ -228,11 +229,23 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
     X(uint8_t, tls_reversed)      /* the TCP server sent the ClientHello: sides of records,        \
                                      messages, CCS and alerts are those of TLS, not of TCP */
 
-/* Text facts: UTF-8 or plain ASCII, checked when stored; NULL = not seen. */
-#define FACTS_TEXT(X)                                                                              \
+/* How many scalars there are, those of two sides counted twice; whether one of a type is a time. */
+#define FACTS_COUNT_1(type, name) +1
+#define FACTS_COUNT_2(type, name) +2
+enum { FACTS_SCALAR_COUNT = 0 FACTS_SCALAR(FACTS_COUNT_1, FACTS_COUNT_2) };
+#undef FACTS_COUNT_1
+#undef FACTS_COUNT_2
+#define FACTS_IS_TIME(type) _Generic((type)0, int64_t : true, default : false)
+
+/*
+ * Text facts: UTF-8 or plain ASCII, checked when stored; NULL = not seen. The first ones are what a
+ * verdict may use; the others only become columns of the row.
+ */
+#define FACTS_TEXT_JUDGED(X)                                                                       \
     X(server_name)  /* SNI as sent, printable ASCII */                                             \
     X(alpn_offered) /* "h2,http/1.1" */                                                            \
-    X(alpn)         /* selected: visible in TLS <= 1.2, decrypted in TLS 1.3 */                    \
+    X(alpn)         /* selected: visible in TLS <= 1.2, decrypted in TLS 1.3 */
+#define FACTS_TEXT_SHOWN(X)                                                                        \
     X(ja4)                                                                                         \
     X(session_id_hash) /* of the ClientHello; empty ids have none */                               \
     X(server_session_id_hash)                                                                      \
@@ -245,6 +258,7 @@ enum preamble { /* plaintext before the ClientHello that leads to it */
     X(proxied_server_ip)                                                                           \
     X(app_protocol) /* nDPI's label */                                                             \
     X(app_category)
+#define FACTS_TEXT(X) FACTS_TEXT_JUDGED(X) FACTS_TEXT_SHOWN(X)
 
 struct facts {
     struct endpoint client, server;
@@ -304,16 +318,24 @@ MUST_USE enum status facts_pack(const struct facts *f, struct buffer *out);
 bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX], struct facts *ret_facts);
 
 /*
- * JSON for table flow_facts: an object of the facts that are not zero, and "records", an array of
- * arrays in the order of FACTS_RECORD_FIELDS, of which the last three are left out where they and
- * those behind them are 0.
- * "start" is epoch ns; other times count from it, but for the fields _after of a record, which
- * count from its own "at", and "more_packets" from its packet_no. facts_from_json() restores them;
- * false when the bytes are no such JSON, or without memory.
+ * JSON for table flow_facts, short because there is one for each flow:
+ *
+ *   {"start":EPOCH_NS,"unit":NS,"packet":NO,"client":["IP",PORT],"server":["IP",PORT],
+ *    "facts":["BITS",VALUE,...],"server_name":TEXT,...,"resends":[[SIDE,AT,WAIT],...],
+ *    "records":[[...],...]}
+ *
+ * Times count from start in units of 1 or 1000 ns. BITS has a hex digit for each four scalars, the
+ * first ones its lowest bit: those set are not zero, and their values follow. A record is an array
+ * in the order of FACTS_RECORD_FIELDS without the zeros at its end: "packet" counts from "packet"
+ * of the flow, the fields _after from its own "at", "all_acked_after" from when its first byte was
+ * acknowledged where that was seen; "message" is first_message + 1, 0 for none.
+ *
+ * facts_from_json() restores all but the texts that only the row has; false when the bytes are no
+ * such JSON, or without memory.
  */
 #define FACTS_RECORD_FIELDS                                                                        \
-    "side", "type", "len", "at", "last_after", "acked_after", "all_acked_after", "packet_no",      \
-        "more_packets", "offset", "ack", "flags", "first_message", "skipped", "skipped_len",       \
+    "side", "type", "len", "at", "packet", "offset", "ack", "flags", "acked_after",                \
+        "all_acked_after", "last_after", "more_packets", "message", "skipped", "skipped_len",      \
         "content"
 MUST_USE enum status facts_to_json(const struct facts *f, struct buffer *out);
 bool facts_from_json(struct bytes json, struct facts *ret_facts);

@@ -448,8 +448,9 @@ CREATE TABLE flow_facts (
     flow_id INTEGER PRIMARY KEY REFERENCES flow,
         -- the flow [store]
     facts TEXT NOT NULL
-        -- JSON object of the facts that are not zero, and "records": an array of its TLS records,
-        -- at most 64; view record shows them as rows; analyzer/facts.h names every field [facts]
+        -- JSON object of the facts that are not zero and that the row does not have, by number, and
+        -- "records": an array of its TLS records, at most 64; view record shows them as rows;
+        -- analyzer/facts.h says how to read it [facts]
 ) STRICT;
 
 CREATE TABLE server_profile (

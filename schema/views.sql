@@ -56,31 +56,44 @@ CREATE VIEW record AS
 -- Which TLS records did a flow have, when, how long? One row per record, both sides, in order.
 -- RFC 8446 5.1; type_name 'hole' and 'cut' are bytes never captured. ack is the stream offset of
 -- the other side that its segment acknowledged, offset its own; NULL ack: not known.
+WITH series AS (
+    SELECT
+        flow_facts.flow_id,
+        r.key AS record_no,
+        r.value AS record,
+        json_extract(flow_facts.facts, '$.unit') AS unit,
+        json_extract(flow_facts.facts, '$.packet') AS packet_no,
+        json_extract(flow_facts.facts, '$.unit') * json_extract(r.value, '$[3]') AS at_ns,
+        json_extract(flow_facts.facts, '$.unit') * json_extract(r.value, '$[8]') AS acked_after_ns
+    FROM flow_facts
+    JOIN json_each(flow_facts.facts, '$.records') AS r
+)
 SELECT
-    flow_facts.flow_id,
-    r.key AS record_no,
-    CASE json_extract(r.value, '$[0]') WHEN 0 THEN 'client' ELSE 'server' END AS side,
-    json_extract(r.value, '$[1]') AS type,
-    json_extract(r.value, '$[2]') AS len,
-    json_extract(r.value, '$[3]') AS at_ns,
-    json_extract(r.value, '$[3]') + json_extract(r.value, '$[4]') AS last_at_ns,
-    json_extract(r.value, '$[3]') + json_extract(r.value, '$[5]') AS acked_at_ns,
-    json_extract(r.value, '$[3]') + json_extract(r.value, '$[6]') AS all_acked_at_ns,
-    json_extract(r.value, '$[7]') AS packet_no,
-    json_extract(r.value, '$[7]') + json_extract(r.value, '$[8]') AS last_packet_no,
-    json_extract(r.value, '$[9]') AS offset,
-    nullif(json_extract(r.value, '$[10]'), -1) AS ack,
-    json_extract(r.value, '$[11]') AS flags,
-    nullif(json_extract(r.value, '$[12]'), 255) AS first_message,
-    coalesce(json_extract(r.value, '$[13]'), 0) AS skipped,
-    coalesce(json_extract(r.value, '$[14]'), 0) AS skipped_len,
-    coalesce(json_extract(r.value, '$[15]'), 0) AS content,
-    CASE json_extract(r.value, '$[1]')
+    flow_id,
+    record_no,
+    CASE json_extract(record, '$[0]') WHEN 0 THEN 'client' ELSE 'server' END AS side,
+    json_extract(record, '$[1]') AS type,
+    json_extract(record, '$[2]') AS len,
+    at_ns,
+    at_ns + unit * coalesce(json_extract(record, '$[10]'), 0) AS last_at_ns,
+    at_ns + acked_after_ns AS acked_at_ns,
+    at_ns + coalesce(acked_after_ns, 0) + unit * CASE WHEN json_array_length(record) > 9
+        THEN json_extract(record, '$[9]') ELSE 0 END AS all_acked_at_ns,
+    packet_no + json_extract(record, '$[4]') AS packet_no,
+    packet_no + json_extract(record, '$[4]') + coalesce(json_extract(record, '$[11]'), 0)
+        AS last_packet_no,
+    json_extract(record, '$[5]') AS offset,
+    nullif(json_extract(record, '$[6]'), -1) AS ack,
+    json_extract(record, '$[7]') AS flags,
+    nullif(coalesce(json_extract(record, '$[12]'), 0) - 1, -1) AS first_message,
+    coalesce(json_extract(record, '$[13]'), 0) AS skipped,
+    coalesce(json_extract(record, '$[14]'), 0) AS skipped_len,
+    coalesce(json_extract(record, '$[15]'), 0) AS content,
+    CASE json_extract(record, '$[1]')
         WHEN 0 THEN 'hole' WHEN 1 THEN 'cut' WHEN 20 THEN 'change_cipher_spec' WHEN 21 THEN 'alert'
         WHEN 22 THEN 'handshake' WHEN 23 THEN 'application_data' WHEN 24 THEN 'heartbeat'
     END AS type_name
-FROM flow_facts
-JOIN json_each(flow_facts.facts, '$.records') AS r;
+FROM series;
 
 CREATE VIEW region_latency AS
 -- How long did visitors of each region wait for the first byte of the response, by kind of

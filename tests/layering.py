@@ -19,7 +19,8 @@ LEVELS = [
     # pure parsers of bytes
     "layer packet link tunnel hello names ja4 http2 ticket secrets decrypt content",
     # what is remembered of a connection
-    "facts fragment opening flow stream record message preamble keyed tls connection border half_open past stage",
+    "facts facts_json fragment opening flow stream record message preamble keyed tls connection "
+    "border half_open past stage",
     # what is said of it
     "series tls13 profile profile_json trial judge judge_tls12 judge_early judge_response "
     "judge_one_side judge_keys judge_outcome timing neighbour region",
@@ -44,7 +45,7 @@ LIBRARIES = {
     "sqlite3.h": {"store", "merge", "query", "sql_functions"},
     "openssl/": {"ja4", "decrypt"},
     "xxhash.h": {"hash"},
-    "jansson.h": {"facts", "profile_json"},
+    "jansson.h": {"facts_json", "profile_json"},
     "maxminddb.h": {"region"},
     "seccomp.h": {"sandbox"},
     "linux/": {"sandbox"},

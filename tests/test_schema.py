@@ -187,27 +187,35 @@ class Views(unittest.TestCase):
         self.assertEqual(row["syn_ack_at_ms"], 0.0)
         self.assertIsNone(row["perceived_ms"])
 
-    def test_record_has_the_fields_of_the_facts_in_their_order(self):
+    def test_record_has_the_fields_of_the_facts(self):
         header = (TOP / "analyzer" / "facts.h").read_text(encoding="utf-8")
         fields = re.search(r"#define FACTS_RECORD_FIELDS((?:.*\\\n)+.*)", header)[1]
         fields = re.findall(r'"(\w+)"', fields)
         names_of = {"at": "at_ns", "last_after": "last_at_ns", "acked_after": "acked_at_ns",
-                    "all_acked_after": "all_acked_at_ns", "more_packets": "last_packet_no"}
-        self.assertEqual(columns(self.db, "record")[2:-1],
-                         [names_of.get(field, field) for field in fields])
+                    "all_acked_after": "all_acked_at_ns", "more_packets": "last_packet_no",
+                    "packet": "packet_no", "message": "first_message"}
+        self.assertEqual(sorted(columns(self.db, "record")[2:-1]),
+                         sorted(names_of.get(field, field) for field in fields))
 
     def test_record_counts_all_times_from_the_start(self):
         flow_id = add_flow(self.db)
-        records = [[0, 22, 583, 100, 5, 20, None, 4, 1, 0, 0, 32, 1],
-                   [1, 23, 1412, 900, 0, None, None, 9, 0, 133, -1, 0, 255, 3, 4242, 259]]
-        insert(self.db, "flow_facts", flow_id=flow_id, facts=json.dumps({"records": records}))
+        records = [[0, 22, 583, 100, 4, 0, 0, 32, 20, None, 5, 1, 2],
+                   [1, 23, 1412, 900, 9, 133, -1, 0, None, None, 0, 0, 0, 3, 4242, 259],
+                   [0, 20, 1, 950, 9, 588, 1550, 0, 7],
+                   [0, 23, 53, 950, 9, 594, 1550, 0, 7, 2]]
+        insert(self.db, "flow_facts", flow_id=flow_id,
+               facts=json.dumps({"unit": 1000, "packet": 70, "records": records}))
         add_flow(self.db)
         rows = [tuple(row.values()) for row in self.rows("SELECT * FROM record")]
         self.assertEqual(rows, [
-            (flow_id, 0, "client", 22, 583, 100, 105, 120, None, 4, 5, 0, 0, 32, 1, 0, 0, 0,
-             "handshake"),
-            (flow_id, 1, "server", 23, 1412, 900, 900, None, None, 9, 9, 133, None, 0, None, 3,
-             4242, 259, "application_data")])
+            (flow_id, 0, "client", 22, 583, 100000, 105000, 120000, None, 74, 75, 0, 0, 32, 1,
+             0, 0, 0, "handshake"),
+            (flow_id, 1, "server", 23, 1412, 900000, 900000, None, None, 79, 79, 133, None, 0, None,
+             3, 4242, 259, "application_data"),
+            (flow_id, 2, "client", 20, 1, 950000, 950000, 957000, 957000, 79, 79, 588, 1550, 0,
+             None, 0, 0, 0, "change_cipher_spec"),
+            (flow_id, 3, "client", 23, 53, 950000, 950000, 957000, 959000, 79, 79, 594, 1550, 0,
+             None, 0, 0, 0, "application_data")])
 
     def test_region_latency_percentiles(self):
         waits = [(i * 37) % 101 + 0.5 for i in range(40)]

@@ -281,8 +281,9 @@ static char *unpack_text(struct reader *r)
 
 enum status facts_pack(const struct facts *f, struct buffer *out)
 {
-    size_t most = sizeof f->client.address.octet * 2 + BITMAP_LEN +
-                  VARINT_MAX * (8 + FACTS_SCALAR_COUNT + 3 * RESENDS_MAX + 15 * (size_t)f->record_count);
+    size_t most =
+        sizeof f->client.address.octet * 2 + BITMAP_LEN +
+        VARINT_MAX * (8 + FACTS_SCALAR_COUNT + 3 * RESENDS_MAX + 15 * (size_t)f->record_count);
     if (!buffer_reserve(out, most))
         return STATUS_NO_MEMORY;
     const struct endpoint *ends[2] = { &f->client, &f->server };
@@ -300,7 +301,7 @@ enum status facts_pack(const struct facts *f, struct buffer *out)
 #define PACK(type, name)                                                                           \
     pack_scalar(out, bitmap, i++, (int64_t)f->name, FACTS_IS_TIME(type), f->start_ns);
 #define PACK_2(type, name)                                                                         \
-    pack_scalar(out, bitmap, i++, (int64_t)f->name[CLIENT], FACTS_IS_TIME(type), f->start_ns);           \
+    pack_scalar(out, bitmap, i++, (int64_t)f->name[CLIENT], FACTS_IS_TIME(type), f->start_ns);     \
     pack_scalar(out, bitmap, i++, (int64_t)f->name[SERVER], FACTS_IS_TIME(type), f->start_ns);
     FACTS_SCALAR(PACK, PACK_2)
 #undef PACK
@@ -337,9 +338,10 @@ static bool unpack(struct reader *r, struct record records[RECORDS_MAX], struct 
     if (r->short_read)
         return false;
     unsigned i = 0;
-#define UNPACK(type, name) f->name = (type)unpack_scalar(r, bitmap, i++, FACTS_IS_TIME(type), start_ns);
+#define UNPACK(type, name)                                                                         \
+    f->name = (type)unpack_scalar(r, bitmap, i++, FACTS_IS_TIME(type), start_ns);
 #define UNPACK_2(type, name)                                                                       \
-    f->name[CLIENT] = (type)unpack_scalar(r, bitmap, i++, FACTS_IS_TIME(type), start_ns);                \
+    f->name[CLIENT] = (type)unpack_scalar(r, bitmap, i++, FACTS_IS_TIME(type), start_ns);          \
     f->name[SERVER] = (type)unpack_scalar(r, bitmap, i++, FACTS_IS_TIME(type), start_ns);
     FACTS_SCALAR(UNPACK, UNPACK_2)
 #undef UNPACK

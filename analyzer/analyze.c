@@ -773,7 +773,7 @@ static enum status follow_segment(struct analysis *a, struct flow *flow, const s
         if (status != STATUS_OK)
             return status;
     }
-    if (previous_ns - s->at_ns >= NS_PER_SECOND)
+    if (previous_ns - s->at_ns > FRAME_LATE_MAX_NS)
         flow->connection->facts.clock_step = 1;
     return follow_connection(a, flow, side, s);
 }

@@ -7,11 +7,12 @@
  * What is common to all formats (numbers, filter, sums, damage, the rest of the file) is done here;
  * a reader of a format gives the next frame or the reason why there is none. For pcapng that is
  * pcapng.c, for classic pcap it is libpcap. libpcap reads from stdio, so it gets a stream whose
- * read function asks the source; its records are found by it alone, and the stream's position
- * tells where in the file it stopped.
+ * read function asks lookahead.c. Where that stops in front of bytes that are no record, and finds
+ * a place behind them where records go on, libpcap is opened anew for the rest.
  */
 #include "capture.h"
 
+#include "lookahead.h"
 #include "pcapng.h"
 #include "source.h"
 
@@ -19,13 +20,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* stdio's buffer under libpcap: fewer system calls, and still inside a second-level cache. */
-enum { STREAM_BUFFER_SIZE = 256 * 1024 };
+/* stdio's buffer under libpcap: filled out of memory, and inside a first-level cache. */
+enum { STREAM_BUFFER_SIZE = 8 * 1024 };
 
 /* Link types a filter is compiled for in one file. */
 enum { FILTERS_MAX = 32 };
 
-enum { PATH_SHOWN_MAX = 600, REASON_SIZE = 424, ERROR_SIZE = 1032 };
+enum { PATH_SHOWN_MAX = 600, GAP_SIZE = 192, REASON_SIZE = 424, ERROR_SIZE = 1032 };
 
 enum { NS_PER_SECOND = 1000000000 };
 
@@ -36,7 +37,8 @@ struct filter {
 
 struct capture {
     struct source *source;
-    struct pcapng *pcapng; /* one of the two reads the file */
+    struct pcapng *pcapng; /* this, or libpcap behind a lookahead, reads the file */
+    struct lookahead *lookahead;
     pcap_t *pcap;
     uint8_t *stream_buffer;   /* of libpcap's stream */
     uint64_t number;          /* of the last frame read */
@@ -45,7 +47,9 @@ struct capture {
     unsigned filter_count;
     char *filter_text; /* NULL = every frame */
     char *path;
-    enum status ended; /* what capture_next() says from now on; STATUS_OK while it reads */
+    uint64_t gaps;      /* places where bytes that are no packets were left out */
+    char gap[GAP_SIZE]; /* the first of them */
+    enum status ended;  /* what capture_next() says from now on; STATUS_OK while it reads */
     struct capture_info info;
     bool has_time; /* info has the time of a frame */
     char reason[REASON_SIZE];
@@ -75,29 +79,52 @@ static enum status fail_at_frame(struct capture *c, const char *reason)
                 reading != STATUS_OK ? source_error(c->source) : reason);
 }
 
+/* Bytes that are no packets were left out; the first place is told, others are counted. */
+static void note_gap(struct capture *c, const char *why, uint64_t resumed_at)
+{
+    c->gaps++;
+    if (c->gaps == 1)
+        (void)snprintf(c->gap, sizeof c->gap, "packet %llu at byte %llu: %s; read on at byte %llu",
+                       (unsigned long long)c->number + 1, (unsigned long long)c->record_position,
+                       why, (unsigned long long)resumed_at);
+}
+
+/* What a file with gaps ends with: them, and what it ended with else. */
+static enum status tell_gaps(struct capture *c, enum status status)
+{
+    char more[64] = "", last[REASON_SIZE] = "";
+    if (c->gaps > 1)
+        (void)snprintf(more, sizeof more, "; %llu more places like that",
+                       (unsigned long long)c->gaps - 1);
+    if (status == STATUS_END)
+        return fail(c, STATUS_DAMAGED, "%s%s", c->gap, more);
+    memcpy(last, c->reason, sizeof last);
+    return fail(c, status, "%s%s; %s", c->gap, more, last);
+}
+
 /* ---- libpcap ---- */
 
 static ssize_t stream_read(void *cookie, char *buffer, size_t size)
 {
-    struct source *source = cookie;
-    size_t n = source_read(source, (uint8_t *)buffer, size);
-    return n == 0 && source_error(source) != NULL ? -1 : (ssize_t)n;
+    struct capture *c = cookie;
+    size_t n = lookahead_read(c->lookahead, (uint8_t *)buffer, size);
+    return n == 0 && source_error(c->source) != NULL ? -1 : (ssize_t)n;
 }
 
 /* Tells the position, which is all that stdio needs for ftello(). */
 static int stream_seek(void *cookie, off64_t *offset, int whence)
 {
+    const struct capture *c = cookie;
     if (whence != SEEK_CUR || *offset != 0)
         return -1;
-    *offset = (off64_t)source_position(cookie);
+    *offset = (off64_t)lookahead_position(c->lookahead);
     return 0;
 }
 
-static enum status open_by_libpcap(struct capture *c)
+static enum status open_libpcap(struct capture *c)
 {
     static const cookie_io_functions_t FUNCTIONS = { .read = stream_read, .seek = stream_seek };
-    c->stream_buffer = malloc(STREAM_BUFFER_SIZE);
-    FILE *stream = c->stream_buffer != NULL ? fopencookie(c->source, "rb", FUNCTIONS) : NULL;
+    FILE *stream = fopencookie(c, "rb", FUNCTIONS);
     if (stream == NULL)
         return fail(c, STATUS_NO_MEMORY, "out of memory");
     (void)setvbuf(stream, (char *)c->stream_buffer, _IOFBF, STREAM_BUFFER_SIZE);
@@ -110,6 +137,18 @@ static enum status open_by_libpcap(struct capture *c)
             return fail(c, STATUS_IO, "%s", source_error(c->source));
         return fail(c, STATUS_REFUSED, "%s", reason);
     }
+    return STATUS_OK;
+}
+
+static enum status open_classic(struct capture *c)
+{
+    c->stream_buffer = malloc(STREAM_BUFFER_SIZE);
+    c->lookahead = lookahead_open(c->source);
+    if (c->stream_buffer == NULL || c->lookahead == NULL)
+        return fail(c, STATUS_NO_MEMORY, "out of memory");
+    enum status status = open_libpcap(c);
+    if (status != STATUS_OK)
+        return status;
     c->record_position = (uint64_t)ftello(pcap_file(c->pcap));
     c->info.link_type = pcap_datalink(c->pcap);
     c->info.snaplen = (uint32_t)pcap_snapshot(c->pcap);
@@ -136,20 +175,47 @@ static bool is_hole(const struct pcap_pkthdr *header)
            header->ts.tv_usec == 0;
 }
 
+/*
+ * The file is over, or bytes follow that are no packet. Then libpcap is opened anew behind them;
+ * STATUS_OK when it was.
+ */
+static enum status resume_libpcap(struct capture *c)
+{
+    const char *stop = lookahead_stop(c->lookahead);
+    if (stop == NULL)
+        return source_error(c->source) != NULL ? fail_at_frame(c, "") : STATUS_END;
+    c->record_position = lookahead_last_record(c->lookahead);
+    if (!lookahead_resume(c->lookahead))
+        return fail_at_frame(c, stop);
+    pcap_close(c->pcap);
+    c->pcap = NULL;
+    note_gap(c, stop, lookahead_position(c->lookahead));
+    return open_libpcap(c);
+}
+
+static enum status failed_by_libpcap(struct capture *c)
+{
+    if (lookahead_knows_records(c->lookahead))
+        c->record_position = lookahead_last_record(c->lookahead);
+    return fail_at_frame(c, pcap_geterr(c->pcap));
+}
+
 static enum status next_by_libpcap(struct capture *c, struct frame *ret_frame)
 {
     struct pcap_pkthdr *header;
     const uint8_t *data;
-    int result = pcap_next_ex(c->pcap, &header, &data);
-    if (result == PCAP_ERROR_BREAK) /* end of a file */
-        return source_error(c->source) != NULL ? fail_at_frame(c, "") : STATUS_END;
+    int result;
+    while ((result = pcap_next_ex(c->pcap, &header, &data)) == PCAP_ERROR_BREAK) {
+        enum status status = resume_libpcap(c);
+        if (status != STATUS_OK)
+            return status;
+    }
     if (result != 1)
-        return fail_at_frame(c, pcap_geterr(c->pcap));
-
+        return failed_by_libpcap(c);
     if (is_hole(header))
         return fail_at_frame(c, "zeros instead of a packet");
-
-    c->record_position = (uint64_t)ftello(pcap_file(c->pcap));
+    if (!lookahead_knows_records(c->lookahead))
+        c->record_position = (uint64_t)ftello(pcap_file(c->pcap));
     *ret_frame = (struct frame){
         .at_ns = time_of(&header->ts),
         .link_type = c->info.link_type,
@@ -273,7 +339,7 @@ static enum status open_format(struct capture *c, const char *path)
         return fail(c, STATUS_REFUSED, "is empty");
     bool is_pcapng = bytes_equal(magic, (struct bytes){ PCAPNG, sizeof PCAPNG });
     c->info.format = is_pcapng ? "pcapng" : "pcap";
-    status = is_pcapng ? open_pcapng(c) : open_by_libpcap(c);
+    status = is_pcapng ? open_pcapng(c) : open_classic(c);
     return status == STATUS_OK ? check_filter(c) : status;
 }
 
@@ -327,6 +393,8 @@ static void add_to_info(struct capture *c, const struct frame *frame)
 /* Behind the last frame the rest of the file is read, so that the hash is that of all of it. */
 static enum status end(struct capture *c, enum status status)
 {
+    if (c->gaps > 0 && status != STATUS_NO_MEMORY)
+        status = tell_gaps(c, status);
     c->ended = status;
     if (status != STATUS_IO)
         source_read_rest(c->source);
@@ -357,6 +425,11 @@ enum status capture_next(struct capture *c, struct frame *ret_frame)
     }
 }
 
+bool capture_has_late(const struct capture *c)
+{
+    return c->lookahead != NULL && lookahead_late_record(c->lookahead) > c->number;
+}
+
 struct capture_info capture_info(const struct capture *c)
 {
     return c->info;
@@ -385,6 +458,7 @@ void capture_close(struct capture *c)
         pcap_freecode(&c->filters[i].program);
     if (c->pcap != NULL)
         pcap_close(c->pcap); /* closes its stream as well */
+    lookahead_close(c->lookahead);
     pcapng_close(c->pcapng);
     source_close(c->source);
     free(c->stream_buffer);

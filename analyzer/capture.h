@@ -43,12 +43,19 @@ MUST_USE enum status capture_open(const char *path, const char *filter,
                                   struct capture **ret_capture);
 
 /*
- * The next frame. STATUS_END at the end of the file; STATUS_DAMAGED when the rest cannot be read
- * (cut or broken file: what came before is good and capture_error() says where); STATUS_IO when
- * reading failed; STATUS_NO_MEMORY. Each of these is final: asked again, it says the same. Views in
- * the frame live until the next call.
+ * The next frame. STATUS_END at the end of the file; STATUS_DAMAGED at the end of a cut or broken
+ * file (what was given is good, capture_error() says where something is missing); STATUS_IO when
+ * reading failed; STATUS_NO_MEMORY. Each of these is final: asked again, it says the same. Bytes
+ * that are no packets are left out where packets go on behind them. Views in the frame live until
+ * the next call.
  */
 MUST_USE enum status capture_next(struct capture *c, struct frame *ret_frame);
+
+/*
+ * Whether a frame that is not given yet, as far as the file was looked at (some 100 KiB ahead), is
+ * earlier than one in front of it by no more than FRAME_LATE_MAX_NS.
+ */
+bool capture_has_late(const struct capture *c);
 
 struct capture_info capture_info(const struct capture *c);
 

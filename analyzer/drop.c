@@ -22,3 +22,9 @@ const char *drop_meaning(enum drop reason)
     assert(reason < DROP_COUNT);
     return REASONS[reason].meaning;
 }
+
+void drop_counts_add(struct drop_counts *counts, const struct drop_counts *more)
+{
+    for (unsigned i = 0; i < DROP_COUNT; i++)
+        counts->packets[i] += more->packets[i];
+}

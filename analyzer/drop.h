@@ -44,6 +44,9 @@ struct drop_counts {
     uint64_t packets[DROP_COUNT];
 };
 
+/* Adds the counts of `more` to those of `counts`. */
+void drop_counts_add(struct drop_counts *counts, const struct drop_counts *more);
+
 /* The name in table drop_count, as "not_ip". */
 const char *drop_text(enum drop reason);
 

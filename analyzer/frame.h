@@ -7,6 +7,12 @@
 /* The time of a frame whose timestamp is none: outside of 1970 to 2262, or a broken fraction. */
 #define FRAME_TIME_INVALID ((int64_t)-1)
 
+/*
+ * A frame that is this much earlier than one in front of it, or less, was only written late: queues
+ * and cores write side by side. Beyond, the clock was set back: ntpd slews what is less than 128 ms.
+ */
+#define FRAME_LATE_MAX_NS INT64_C(100000000)
+
 struct frame {
     int64_t at_ns;     /* Unix epoch, nanoseconds; or FRAME_TIME_INVALID */
     uint64_t number;   /* position in its file, counted from 1, as tcpdump and Wireshark count */

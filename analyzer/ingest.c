@@ -4,6 +4,7 @@
 #include "analyze.h"
 #include "capture.h"
 #include "knowledge.h"
+#include "interleave.h"
 #include "label.h"
 #include "neighbour.h"
 #include "profile.h"
@@ -27,8 +28,12 @@ enum {
     HASH_HEX_SIZE = 33,
 };
 
+/* No index of a file. */
+#define FILE_NONE SIZE_MAX
+
 enum file_state {
     FILE_PENDING,
+    FILE_OPEN,
     FILE_READ,
     FILE_KNOWN, /* its content is in the database, or was read under another name */
     FILE_UNREADABLE,
@@ -40,7 +45,9 @@ struct run_file {
     enum file_state state;
     struct capture_info info;
     char content_hex[HASH_HEX_SIZE];
+    size_t secrets_read;   /* bytes of the key log lines that it brought */
     struct drop_counts drops;
+    struct disorder disorder;
     char *damage;       /* NULL when whole */
     int64_t mtime_ns;   /* 0 = not known */
     int64_t capture_id; /* once it is written */
@@ -78,10 +85,13 @@ struct ingest {
     int64_t first_start_ns, last_start_ns; /* of the flows of the run; first > last without */
     uint64_t seed;
     /* while reading */
-    size_t point, file;        /* indexes; file is global */
+    size_t point, file;        /* indexes; the file, which is global, is the one to open next */
     struct analysis *analysis; /* of the current point */
-    struct capture *capture;   /* of the current file */
-    size_t secrets_read;       /* bytes of the key log lines that it brought */
+    struct interleave *interleave;     /* its open captures */
+    size_t current;            /* file of the last frame; FILE_NONE */
+    int64_t latest_ns;         /* greatest time of a frame of the point */
+    bool is_due;               /* the next file starts before the next frame */
+    bool said_too_many;        /* files of the point that overlap */
     uint64_t packets, bytes_done, bytes_total;
     const char *doing;
     /* the outcome */
@@ -269,7 +279,7 @@ void ingest_close(struct ingest *i)
     if (i == NULL)
         return;
     analysis_close(i->analysis);
-    capture_close(i->capture);
+    interleave_close(i->interleave);
     for (size_t p = 0; i->points != NULL && p < i->inputs.point_count; p++)
         free_point(&i->points[p]);
     for (size_t k = 0; k < i->file_count && i->files != NULL; k++)
@@ -295,7 +305,8 @@ static bool same_content(const struct ingest *i, size_t point, const char *hex, 
 {
     const struct run_point *p = &i->points[point];
     for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++)
-        if (k != but && i->files[k].state == FILE_READ && strcmp(i->files[k].content_hex, hex) == 0)
+        if (k != but && (i->files[k].state == FILE_READ || i->files[k].state == FILE_OPEN) &&
+            strcmp(i->files[k].content_hex, hex) == 0)
             return true;
     return false;
 }
@@ -336,17 +347,38 @@ static enum status hash_content(const char *path, char hex[HASH_HEX_SIZE])
     return STATUS_OK;
 }
 
+/* Hashes the open files of the same point, size and first time, which may be copies of this one. */
+static enum status hash_open_copies(struct ingest *i, size_t file, bool *ret_any)
+{
+    const struct run_file *f = &i->files[file];
+    const struct run_point *p = &i->points[f->point];
+    *ret_any = false;
+    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++) {
+        struct run_file *other = &i->files[k];
+        if (other->state != FILE_OPEN || other->input->size != f->input->size ||
+            other->input->first_at_ns != f->input->first_at_ns)
+            continue;
+        *ret_any = true;
+        if (other->content_hex[0] == '\0' &&
+            hash_content(other->input->path, other->content_hex) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+    }
+    return STATUS_OK;
+}
+
 /* Whether a file need not be read. Its content is hashed beforehand only if its size is known. */
 static enum status known_before_reading(struct ingest *i, size_t file, bool *ret_known)
 {
     const struct input_file *input = i->files[file].input;
-    bool has_size = false;
+    bool has_size = false, has_copies;
     char hex[HASH_HEX_SIZE];
     *ret_known = false;
     if (input->size == 0)
         return STATUS_OK;
     enum status status = store_failed(i, store_has_size(i->store, input->size, &has_size));
-    if (status != STATUS_OK || (!has_size && !same_size_in_run(i, file)))
+    if (status == STATUS_OK)
+        status = hash_open_copies(i, file, &has_copies);
+    if (status != STATUS_OK || (!has_size && !has_copies && !same_size_in_run(i, file)))
         return status;
     status = hash_content(input->path, hex);
     return status == STATUS_OK ? is_known(i, file, hex, ret_known) : status;
@@ -371,7 +403,12 @@ static enum status begin_point(struct ingest *i)
     p->neighbours = neighbours_open(i->seed);
     if (i->profiles == NULL)
         i->profiles = profiles_open();
-    if (p->stage == NULL || p->half_opens == NULL || p->neighbours == NULL || i->profiles == NULL)
+    i->interleave = interleave_open();
+    i->current = FILE_NONE;
+    i->latest_ns = 0;
+    i->is_due = i->said_too_many = false;
+    if (i->interleave == NULL || p->stage == NULL || p->half_opens == NULL ||
+        p->neighbours == NULL || i->profiles == NULL)
         return STATUS_NO_MEMORY;
     struct analysis_options options = {
         .stage = p->stage,
@@ -393,6 +430,8 @@ static enum status end_point(struct ingest *i)
     enum status status = analysis_end(i->analysis);
     analysis_close(i->analysis);
     i->analysis = NULL;
+    interleave_close(i->interleave);
+    i->interleave = NULL;
     p->complete = status == STATUS_OK;
     return status == STATUS_IO ? fail(i, status, "%s", stage_error(p->stage)) : status;
 }
@@ -403,6 +442,8 @@ static void restart_point(struct ingest *i)
     struct run_point *p = &i->points[i->point];
     analysis_close(i->analysis);
     i->analysis = NULL;
+    interleave_close(i->interleave);
+    i->interleave = NULL;
     stage_clear(p->stage);
     half_opens_close(p->half_opens);
     neighbours_close(p->neighbours);
@@ -410,8 +451,29 @@ static void restart_point(struct ingest *i)
     p->neighbours = NULL;
     i->learned_too_much = true;
     for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++)
-        if (i->files[k].state == FILE_READ)
+        if (i->files[k].state == FILE_READ || i->files[k].state == FILE_OPEN)
             i->files[k].state = FILE_PENDING;
+}
+
+/* Frames are counted as dropped of the file that they are of. */
+static void switch_file(struct ingest *i, size_t file)
+{
+    if (i->current != FILE_NONE)
+        drop_counts_add(&i->files[i->current].drops, analysis_drops(i->analysis));
+    i->current = file;
+    if (file != FILE_NONE)
+        analysis_begin_file(i->analysis, (uint32_t)file);
+}
+
+static void note_too_many(struct ingest *i, const struct run_file *f)
+{
+    bool is_late = f->input->first_at_ns != 0 &&
+                   f->input->first_at_ns < i->latest_ns - FRAME_LATE_MAX_NS;
+    if (is_late && !i->said_too_many)
+        add_note(i, true, "%s: its packets come too late, since more than %d files of one capture "
+                          "point overlap in time",
+                 f->input->path, INTERLEAVED_MAX);
+    i->said_too_many |= is_late;
 }
 
 static enum status begin_file(struct ingest *i)
@@ -425,78 +487,125 @@ static enum status begin_file(struct ingest *i)
         skip_known(i, i->file++);
         return STATUS_OK;
     }
-    status = capture_open(f->input->path, i->options.filter, &i->capture);
+    struct capture *capture = NULL;
+    status = capture_open(f->input->path, i->options.filter, &capture);
     if (status == STATUS_OK) {
-        analysis_begin_file(i->analysis, (uint32_t)i->file);
-        i->secrets_read = 0;
+        status = interleave_add(i->interleave, capture, i->file);
+        if (status != STATUS_OK) {
+            capture_close(capture);
+            return status;
+        }
+        note_too_many(i, f);
+        f->state = FILE_OPEN;
+        f->secrets_read = 0;
+        f->drops = (struct drop_counts){ 0 };
+        i->file++;
         return STATUS_OK;
     }
-    if (status == STATUS_NO_MEMORY)
-        return status;
     if (status == STATUS_USAGE)
-        return fail(i, status, "%s", capture_error(i->capture));
-    add_note(i, true, "%s", capture_error(i->capture));
+        (void)fail(i, status, "%s", capture_error(capture));
+    else if (status != STATUS_NO_MEMORY)
+        add_note(i, true, "%s", capture_error(capture));
+    capture_close(capture);
+    if (status == STATUS_NO_MEMORY || status == STATUS_USAGE)
+        return status;
     i->result.files_unreadable++;
-    capture_close(i->capture);
-    i->capture = NULL;
     f->state = FILE_UNREADABLE;
     i->file++;
     return STATUS_OK;
 }
 
-static enum status end_file(struct ingest *i, enum status reading)
+static void note_disorder(struct ingest *i, const struct run_file *f)
 {
-    struct run_file *f = &i->files[i->file];
+    const struct disorder *d = &f->disorder;
+    if (d->steps > 0)
+        add_note(i, false,
+                 "%s: the clock was set back %llu time%s, by up to %.3f s, first at packet %llu",
+                 f->input->path, (unsigned long long)d->steps, d->steps == 1 ? "" : "s",
+                 (double)d->largest_step_ns / 1e9,
+                 (unsigned long long)d->first_step_number);
+}
+
+static enum status end_file(struct ingest *i, size_t file, enum status reading)
+{
+    struct run_file *f = &i->files[file];
+    const struct order *order = interleave_find(i->interleave, file);
+    const struct capture *capture = order_capture(order);
     bool known;
-    f->info = capture_info(i->capture);
-    f->drops = *analysis_drops(i->analysis);
+    if (i->current == file)
+        switch_file(i, FILE_NONE);
+    f->info = capture_info(capture);
+    f->disorder = order_found(order);
     hex_text((struct bytes){ f->info.content.octet, sizeof f->info.content.octet }, f->content_hex);
     free(f->damage);
-    f->damage = reading == STATUS_END ? NULL : strdup(capture_reason(i->capture));
+    f->damage = reading == STATUS_END ? NULL : strdup(capture_reason(capture));
     if (reading != STATUS_END)
-        add_note(i, true, "%s (what comes before is used)", capture_error(i->capture));
-    capture_close(i->capture);
-    i->capture = NULL;
-    enum status status = is_known(i, i->file, f->content_hex, &known);
+        add_note(i, true, "%s (what could be read is used)", capture_error(capture));
+    interleave_remove(i->interleave, file);
+    enum status status = is_known(i, file, f->content_hex, &known);
     if (status != STATUS_OK)
         return status;
     if (known) {
-        skip_known(i, i->file);
+        skip_known(i, file);
         restart_point(i);
         return STATUS_OK;
     }
+    note_disorder(i, f);
     f->state = FILE_READ;
     i->packets += f->info.packets;
     i->bytes_done += f->input->size;
-    i->file++;
     return STATUS_OK;
 }
 
-/* Passes on the key log lines that the capture brought since the last packet. */
-static enum status read_secrets(struct ingest *i)
+/* Passes on the key log lines that a capture brought since its last packet. */
+static enum status read_secrets(struct ingest *i, size_t file)
 {
-    struct bytes all = capture_secrets(i->capture);
-    if (all.len <= i->secrets_read)
+    struct bytes all = capture_secrets(order_capture(interleave_find(i->interleave, file)));
+    size_t *read = &i->files[file].secrets_read;
+    if (all.len <= *read)
         return STATUS_OK;
-    struct bytes added = bytes_after(all, i->secrets_read);
-    i->secrets_read = all.len;
+    struct bytes added = bytes_after(all, *read);
+    *read = all.len;
     return analysis_secrets(i->analysis, added);
 }
 
-static enum status read_frames(struct ingest *i)
+static enum status take_frame(struct ingest *i, const struct frame *frame, size_t file)
+{
+    if (file != i->current)
+        switch_file(i, file);
+    if (frame->at_ns > i->latest_ns)
+        i->latest_ns = frame->at_ns;
+    enum status status = read_secrets(i, file);
+    if (status == STATUS_OK)
+        status = analysis_frame(i->analysis, frame);
+    if (status == STATUS_IO)
+        return fail(i, status, "%s", stage_error(i->points[i->point].stage));
+    return status;
+}
+
+/* When the next file of the point must be open: a little before it starts, some frames are late. */
+static int64_t next_start(const struct ingest *i, size_t end)
+{
+    if (i->file == end || interleave_count(i->interleave) == INTERLEAVED_MAX)
+        return INT64_MAX;
+    return i->files[i->file].input->first_at_ns - FRAME_LATE_MAX_NS;
+}
+
+static enum status read_frames(struct ingest *i, size_t end)
 {
     struct frame frame;
+    size_t file;
+    int64_t until_ns = next_start(i, end);
     for (unsigned n = 0; n < FRAMES_PER_STEP; n++) {
-        enum status reading = capture_next(i->capture, &frame);
+        enum status reading = interleave_next(i->interleave, until_ns, &frame, &file);
+        i->is_due = reading == STATUS_REFUSED;
         if (reading == STATUS_NO_MEMORY)
             return reading;
+        if (i->is_due)
+            return STATUS_OK;
         if (reading != STATUS_OK)
-            return end_file(i, reading);
-        enum status status = read_secrets(i);
-        if (status == STATUS_OK)
-            status = analysis_frame(i->analysis, &frame);
-        if (status == STATUS_IO)
-            return fail(i, status, "%s", stage_error(i->points[i->point].stage));
+            return end_file(i, file, reading);
+        enum status status = take_frame(i, &frame, file);
         if (status != STATUS_OK)
             return status;
     }
@@ -505,20 +614,21 @@ static enum status read_frames(struct ingest *i)
 
 enum status ingest_step(struct ingest *i, bool *ret_done)
 {
-    *ret_done = false;
-    if (i->capture != NULL)
-        return read_frames(i);
-    if (i->point == i->inputs.point_count) {
-        *ret_done = true;
+    *ret_done = i->point == i->inputs.point_count;
+    if (*ret_done)
         return STATUS_OK;
-    }
     if (i->analysis == NULL)
         return begin_point(i);
     const struct run_point *p = &i->points[i->point];
     size_t end = p->first_file + p->input->file_count;
     while (i->file < end && i->files[i->file].state != FILE_PENDING)
         i->file++; /* known ones, when the point was started again */
-    return i->file == end ? end_point(i) : begin_file(i);
+    bool is_any_open = interleave_count(i->interleave) > 0;
+    if (i->file < end && (i->is_due || !is_any_open)) {
+        i->is_due = false;
+        return begin_file(i);
+    }
+    return is_any_open ? read_frames(i, end) : end_point(i);
 }
 
 /* Judging and writing */
@@ -641,6 +751,8 @@ static enum status write_capture(struct ingest *i, struct run_file *f, const cha
         .host = row_text_of(point->labels.host),
         .region = row_text_of(point->labels.region),
         .labels = row_text_of(point->labels.other),
+        .late_packets = row_integer_of((int64_t)f->disorder.late, true),
+        .clock_steps = row_integer_of((int64_t)f->disorder.steps, true),
         .damage = row_text_of(f->damage),
         .ingested_at = row_text_of(now),
         .program_version = row_text_of(FIRSTFLIGHT_VERSION),
@@ -883,11 +995,12 @@ struct ingest_progress ingest_progress(const struct ingest *i)
     };
     for (size_t k = 0; k < i->file_count; k++)
         p.files_done += i->files[k].state != FILE_PENDING;
-    if (i->capture != NULL) {
-        struct capture_info info = capture_info(i->capture);
-        p.bytes_done += info.bytes;
-        p.packets += info.packets;
-        p.path = i->files[i->file].input->path;
+    if (i->interleave != NULL) {
+        uint64_t bytes, packets;
+        interleave_progress(i->interleave, &bytes, &packets);
+        p.bytes_done += bytes;
+        p.packets += packets;
+        p.path = i->current != FILE_NONE ? i->files[i->current].input->path : NULL;
     }
     if (i->analysis != NULL)
         p.flows = analysis_flows(i->analysis);

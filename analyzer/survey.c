@@ -142,8 +142,7 @@ static void count_file(struct survey *s, const struct capture_info *info,
     s->files_read++;
     if (info->kernel_drops >= 0)
         s->kernel_drops = (s->kernel_drops > 0 ? s->kernel_drops : 0) + info->kernel_drops;
-    for (unsigned i = 0; i < DROP_COUNT; i++)
-        s->drops.packets[i] += drops->packets[i];
+    drop_counts_add(&s->drops, drops);
 }
 
 /* Reads the beginning of an open capture; the outcome of the reading goes into the survey. */

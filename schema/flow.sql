@@ -60,6 +60,13 @@ CREATE TABLE capture (
         -- label of the capture point: the region; NULL when not given [--region, --labels]
     labels TEXT,
         -- further labels as a JSON object; NULL when there are none [--labels]
+    late_packets INTEGER,
+        -- packets up to 100 ms earlier than one in front of them, put in their place before
+        -- analysis; NULL where that was not looked for [order]
+    clock_steps INTEGER,
+        -- times the capturing machine's clock was set back by more than that; durations across
+        -- such a step mean little, flow.clock_step tells which flows; NULL where that was not
+        -- looked for [order]
     damage TEXT,
         -- what is wrong with the file and where; NULL when it is whole [capture]
     ingested_at TEXT NOT NULL,

@@ -85,6 +85,8 @@ static const char HELP_REPORT[] =
     "      --since T           only flows that began at T or later: ISO 8601 (UTC unless it has "
     "an\n"
     "      --until T           offset), epoch seconds, 14:00 on the day of the data, or -2h\n"
+    "      --baseline FROM..TO of incident: compare with that time instead of the same length right\n"
+    "                          before --since\n"
     "      --rules FILE        report policy: rules of this file instead of those of the database, "
     "see\n"
     "                          firstflight set-rules --help\n"
@@ -222,6 +224,7 @@ enum option_code {
     OPTION_WHERE,
     OPTION_SINCE,
     OPTION_UNTIL,
+    OPTION_BASELINE,
     OPTION_FORMAT,
     OPTION_COMMUNITY_ID,
     OPTION_LIMIT,
@@ -248,6 +251,7 @@ static const struct option OPTIONS[] = {
     { "where", required_argument, NULL, OPTION_WHERE },
     { "since", required_argument, NULL, OPTION_SINCE },
     { "until", required_argument, NULL, OPTION_UNTIL },
+    { "baseline", required_argument, NULL, OPTION_BASELINE },
     { "format", required_argument, NULL, OPTION_FORMAT },
     { "community-id", required_argument, NULL, OPTION_COMMUNITY_ID },
     { "limit", required_argument, NULL, OPTION_LIMIT },
@@ -286,7 +290,7 @@ static const struct {
       0,
       1,
       "one name of a report",
-      { OPTION_BY, OPTION_WHERE, OPTION_SINCE, OPTION_UNTIL, OPTION_RULES, OPTION_FORMAT, 'o' } },
+      { OPTION_BY, OPTION_WHERE, OPTION_SINCE, OPTION_UNTIL, OPTION_BASELINE, OPTION_RULES, OPTION_FORMAT, 'o' } },
     { "flows",
       COMMAND_FLOWS,
       HELP_FLOWS,
@@ -466,6 +470,9 @@ static bool take_option(struct command_line *line, int option, char *value)
         return true;
     case OPTION_UNTIL:
         line->until = value;
+        return true;
+    case OPTION_BASELINE:
+        line->baseline = value;
         return true;
     case OPTION_FORMAT:
         line->format = value;

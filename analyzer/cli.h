@@ -30,7 +30,7 @@ struct command_line {
     size_t word_count;
     struct ingest_options ingest;
     /* report and flows */
-    const char *by, *where, *since, *until, *community_id;
+    const char *by, *where, *since, *until, *baseline, *community_id;
     int64_t limit;        /* -1 = none given */
     bool check;           /* of judge */
     const char *rules;    /* of report and set-rules; NULL = none given */

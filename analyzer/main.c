@@ -246,8 +246,12 @@ static enum status run_query(const struct command_line *line, struct database *d
 {
     struct table_style style = { .width = terminal_width(out), .utf8 = is_utf8() };
     struct selection_options selection = {
-        .where = line->where, .since = line->since, .until = line->until, .by = line->by,
-        .rules_file = line->rules
+        .where = line->where,
+        .since = line->since,
+        .until = line->until,
+        .baseline = line->baseline,
+        .by = line->by,
+        .rules_file = line->rules,
     };
     if (line->format != NULL && !table_format_of(line->format, &style.format)) {
         text_addf(error,

@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include "early_data.h"
+#include "incident.h"
 #include "overview.h"
 #include "page.h"
 #include "policy.h"
@@ -69,6 +70,10 @@ static const struct report REPORTS[] = {
       .question = "how long visitors waited by kind of handshake, and what 0-RTT gained them",
       .default_by = "client_region",
       .write = regions_report },
+    { .name = "incident",
+      .question = "what changed against the time before, where, and what is likely behind it",
+      .default_by = "site,client_region,host,sni",
+      .write = incident_report },
     { .name = "early-data",
       .question = "early data offered, sent, accepted, answered early, refused and why",
       .default_by = "sni",

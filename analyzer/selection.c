@@ -75,6 +75,27 @@ static enum status read_window(struct selection *s, const struct selection_optio
     return STATUS_OK;
 }
 
+static enum status read_baseline(struct selection *s, const struct selection_options *o,
+                                 struct text *error)
+{
+    if (!o->baseline) {
+        int64_t until_ns = s->until_ns < INT64_MAX ? s->until_ns : s->data.last_ns + 1;
+        if (o->since && until_ns > s->since_ns && 2 * s->since_ns > until_ns)
+            s->baseline = (struct span){ s->since_ns - (until_ns - s->since_ns), s->since_ns };
+        return STATUS_OK;
+    }
+    static const char *const EXPECTED = "is no window; write FROM..TO with times as of --since";
+    const char *dots = strstr(o->baseline, "..");
+    char *from = dots ? strndup(o->baseline, (size_t)(dots - o->baseline)) : NULL;
+    if (dots && !from)
+        return STATUS_NO_MEMORY;
+    bool is_window = from && moment_parse(from, s->data, &s->baseline.first_ns) &&
+                     moment_parse(dots + strlen(".."), s->data, &s->baseline.last_ns) &&
+                     s->baseline.first_ns < s->baseline.last_ns;
+    free(from);
+    return is_window ? STATUS_OK : wrong(error, "--baseline", o->baseline, EXPECTED);
+}
+
 static enum status add_column(struct selection *s, const char *name, size_t len, struct text *error)
 {
     if (s->by_count == SELECTION_BY_MAX)
@@ -140,6 +161,8 @@ enum status selection_init(struct selection *ret_selection, struct database *dat
     enum status status = read_span(database, &s->data, error);
     if (status == STATUS_OK)
         status = read_window(s, options, error);
+    if (status == STATUS_OK)
+        status = read_baseline(s, options, error);
     if (status == STATUS_OK)
         status = read_columns(s, options->by ? options->by : default_by, error);
     return status;

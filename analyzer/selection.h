@@ -26,6 +26,7 @@ enum { SELECTION_BY_MAX = 8 };
 struct selection_options {
     const char *where;         /* SQL over the columns of table flow */
     const char *since, *until; /* forms of moment.h; from since on, up to but without until */
+    const char *baseline;      /* FROM..TO: a window to compare with */
     const char *by;            /* columns of table flow, with commas */
     const char *rules_file;    /* of --rules, for report policy */
 };
@@ -38,6 +39,9 @@ struct selection {
     bool limited;      /* any of where, since, until was given */
     struct span data;  /* first and last start of a flow in the database */
     int64_t since_ns, until_ns; /* flows that start from ... on and before ... */
+    /* The window to compare with; without --baseline as long as and right before that of --since,
+     * empty without both. last_ns is the first moment behind it. */
+    struct span baseline;
     char *by[SELECTION_BY_MAX];
     size_t by_count;
 };

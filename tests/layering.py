@@ -28,7 +28,8 @@ LEVELS = [
     "sandbox inflate source lookahead capture pcapng order interleave inputs path_labels label rules store merge query sql_functions statistics "
     "comparison selection latency table page page_blocks page_text page_html overview page_query "
     "result regions early_data policy replays ticket_keys report flows captures explain "
-    "ladder show",
+    "ladder show "
+    "words shift measure windows scope onset change cause mix clues watch incident",
     # the program
     "row analyze writer knowledge rejudge check ingest survey doctor cli main",
 ]

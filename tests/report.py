@@ -333,6 +333,7 @@ def test_hostile(program_path, directory):
 
     commands = [["report"], ["report", "--by", "sni,site,app_protocol"], ["report", "early-data"],
                 ["report", "failures"], ["report", "timeline"], ["report", "coverage"],
+                ["report", "incident", "--since", "14:00:00.2", "--until", "14:00:01"],
                 ["flows", "--limit", "1000"], ["captures"], ["show", "1"],
                 ["sql", "SELECT sni, site, failure, 1 AS n, 0.5 AS r FROM flow"],
                 ["sql", "SELECT sni AS \"na\x1bme\", x'00ff' AS b, NULL AS z FROM flow"]]

@@ -269,6 +269,18 @@ def test_keys(report):
     strata = strata_of(report, first, refused, "client_region, vantage, sni", "site = 'fra2'")
     expect_numbers(first, strata, mean, "keys")
 
+    # A site whose name a terminal, a shell or SQL would obey.
+    hostile = "fra2\x1b[2J'\"$(reboot)\u202e"
+    report.connection.execute("UPDATE flow SET site = ?, host = NULL WHERE site = 'fra2'",
+                              (hostile,))
+    report.connection.commit()
+    first = expect_first(report, "keys, hostile", "resumption_accepted", "fra2", ["not shared"])
+    text = report.text()
+    expect("\x1b" not in text and "\u202e" not in text, "keys: a hostile name on the terminal")
+    commands = [line for line in text.splitlines() if line.startswith("  firstflight flows")]
+    expect(commands and not any(mark in command for command in commands for mark in "$`\\!"),
+           f"keys: offered commands {commands}")
+
 
 def test_login(report):
     report.connection.execute("INSERT OR REPLACE INTO early_data_rule VALUES ('login.*', 0, NULL)")

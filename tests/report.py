@@ -286,7 +286,7 @@ def test_selection(program, database):
     listed = program.json("flows", "--where", "handshake = 'none'")
     expect(len(listed) == 1 and listed[0]["tls_version"] is None, "flows --where")
     for arguments, words in (
-            (("report", "nope"), "there are regions, early-data"),
+            (("report", "nope"), "there are regions, incident, early-data"),
             (("report", "--by", "nope"), "no column of table flow"),
             (("report", "--by", "sni; DROP TABLE flow"), "no column of table flow"),
             (("report", "--since", "yesterday"), "is no time"),

@@ -134,8 +134,7 @@ static const char AFTER_FLOWS_SQL[] =
     " JOIN main.flow AS o ON o.flow_uid = t.flow_uid AND o.end_at_ns <= t.end_at_ns"
     " WHERE true ON CONFLICT (flow_id) DO UPDATE SET facts = excluded.facts"
     " WHERE facts <> excluded.facts;"
-    "INSERT OR IGNORE INTO main.server_profile SELECT * FROM theirs.server_profile;"
-    "INSERT OR IGNORE INTO main.early_data_rule SELECT * FROM theirs.early_data_rule;";
+    "INSERT OR IGNORE INTO main.server_profile SELECT * FROM theirs.server_profile;";
 
 static enum status copy_flows(const struct merge *m, struct merge_counts *counts)
 {

@@ -5,6 +5,7 @@
  * Edge to SQLite: databases that were made apart, one for each capture point or machine, become
  * one. Captures are told by content and point, flows by flow_uid: in any order, and however often,
  * the outcome is the same. Of a flow that two databases saw to a different end, the longer holds.
+ * Rules for early data are those of the database that grows.
  */
 #include "status.h"
 #include "text.h"

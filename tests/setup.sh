@@ -7,10 +7,12 @@ DEBIAN_BUILD="gcc libc6-dev meson ninja-build pkg-config python3 libpcap-dev lib
     libsqlite3-dev libxxhash-dev libjansson-dev libssl-dev libmaxminddb-dev
     libarchive-dev libseccomp-dev"
 DEBIAN_TEST="libcriterion-dev"
+DEBIAN_FUZZ="clang libclang-rt-dev"
 FEDORA_BUILD="gcc meson ninja-build pkgconf-pkg-config python3 libpcap-devel ndpi-devel
     sqlite-devel xxhash-devel jansson-devel openssl-devel libmaxminddb-devel
     libarchive-devel libseccomp-devel"
 FEDORA_TEST="criterion-devel"
+FEDORA_FUZZ="clang compiler-rt"
 
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
@@ -34,11 +36,12 @@ missing_fedora() {
     done
 }
 
-# Installs what is missing, after saying so. usage: install_packages [test]
+# Installs what is missing, after saying so. usage: install_packages [test|fuzz]
 install_packages() {
     if command -v apt-get >/dev/null; then
         wanted=$DEBIAN_BUILD
         [ "${1-}" != test ] || wanted="$wanted $DEBIAN_TEST"
+        [ "${1-}" != fuzz ] || wanted=$DEBIAN_FUZZ
         # shellcheck disable=SC2086 # a list of words
         missing=$(missing_debian $wanted)
         [ -n "$missing" ] || return 0
@@ -49,6 +52,7 @@ install_packages() {
     elif command -v dnf >/dev/null; then
         wanted=$FEDORA_BUILD
         [ "${1-}" != test ] || wanted="$wanted $FEDORA_TEST"
+        [ "${1-}" != fuzz ] || wanted=$FEDORA_FUZZ
         # shellcheck disable=SC2086
         missing=$(missing_fedora $wanted)
         [ -n "$missing" ] || return 0

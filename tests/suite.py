@@ -6,11 +6,13 @@ usage: suite.py BUILD_DIRECTORY
 
 First the tests that meson knows; unit tests report each of their cases. Then, where a corpus of
 captures with a score program is there, that: FIRSTFLIGHT_SCORE names the program, by default
-../shared/score/public.py. Exits 1 when anything failed or nothing ran.
+../shared/score/public.py. FIRSTFLIGHT_FUZZ=SECONDS searches that long with each fuzz target. Exits 1 when anything failed or nothing ran.
 """
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
@@ -60,9 +62,24 @@ def run_score(build):
     return (1, 0, 0) if result.returncode == 0 else (0, 1, 0)
 
 
+def run_fuzz():
+    """Searches for a short time, when asked to; same counts, by target."""
+    seconds = os.environ.get("FIRSTFLIGHT_FUZZ")
+    if not seconds:
+        return 0, 0, 0
+    if shutil.which("clang") is None:
+        print("fuzz targets: skipped, there is no clang")
+        return 0, 0, 1
+    run = subprocess.run([sys.executable, TOP / "tests/fuzz/run", seconds], check=False,
+                         stdout=subprocess.PIPE, text=True)
+    print(run.stdout, end="", flush=True)
+    counts = re.search(r"^(\d+) passed, (\d+) failed$", run.stdout, re.MULTILINE)
+    return (int(counts[1]), int(counts[2]), 0) if counts else (0, 1, 0)
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    counts = [sum(column) for column in zip(run_meson(build), run_score(build))]
+    counts = [sum(column) for column in zip(run_meson(build), run_score(build), run_fuzz())]
     passed, failed, skipped = counts
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not passed else 0

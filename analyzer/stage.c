@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* In front of each item. */
@@ -13,14 +14,22 @@ struct item_header {
     uint32_t number; /* low half: items are counted, so it only checks that we read what we wrote */
 };
 
-/* Items in memory lie in chunks, so that growing copies nothing; none is split. */
-enum { CHUNK_SIZE = 1 << 20 };
+/*
+ * Items in memory lie in chunks, so that growing copies nothing; none is split. Each is twice as
+ * large as the one before, up to a huge page, which the kernel clears in one go, and to the cap.
+ */
+enum { FIRST_CHUNK_SIZE = 1 << 17, CHUNK_SIZE = 1 << 21 };
 
 struct chunk {
     struct chunk *next;
     size_t len, capacity;
     uint8_t bytes[];
 };
+
+static size_t chunk_size(const struct chunk *c)
+{
+    return sizeof *c + c->capacity;
+}
 
 struct stage {
     struct chunk *first, *last;
@@ -93,24 +102,33 @@ static enum status open_file(struct stage *s)
     return s->file == NULL ? file_failed(s, "make it") : STATUS_OK;
 }
 
-static size_t chunk_capacity(size_t needed)
+/* The size of the next chunk, its header included. */
+static size_t next_chunk_size(const struct stage *s, size_t needed)
 {
-    return needed > CHUNK_SIZE ? needed : CHUNK_SIZE;
+    size_t size = s->last == NULL ? FIRST_CHUNK_SIZE : 2 * chunk_size(s->last);
+    if (size > CHUNK_SIZE)
+        size = CHUNK_SIZE;
+    if (size > s->memory_max - s->memory)
+        size = s->memory_max - s->memory;
+    return size < sizeof(struct chunk) + needed ? sizeof(struct chunk) + needed : size;
 }
 
 static bool add_chunk(struct stage *s, size_t needed)
 {
-    size_t capacity = chunk_capacity(needed);
-    struct chunk *c = malloc(sizeof *c + capacity);
+    size_t size = next_chunk_size(s, needed);
+    bool is_huge = size == CHUNK_SIZE;
+    struct chunk *c = is_huge ? aligned_alloc(CHUNK_SIZE, CHUNK_SIZE) : malloc(size);
     if (c == NULL)
         return false;
-    *c = (struct chunk){ .capacity = capacity };
+    if (is_huge)
+        (void)madvise(c, size, MADV_HUGEPAGE);
+    *c = (struct chunk){ .capacity = size - sizeof *c };
     if (s->last == NULL)
         s->first = c;
     else
         s->last->next = c;
     s->last = c;
-    s->memory += capacity;
+    s->memory += size;
     return true;
 }
 
@@ -122,8 +140,8 @@ static bool last_chunk_has_room(const struct stage *s, size_t needed)
 /* Whether an item goes to memory; once one does not, all go to the file: they stay in order. */
 static bool fits_in_memory(const struct stage *s, size_t needed)
 {
-    return s->file == NULL &&
-           (last_chunk_has_room(s, needed) || s->memory + chunk_capacity(needed) <= s->memory_max);
+    return s->file == NULL && (last_chunk_has_room(s, needed) ||
+                               s->memory + next_chunk_size(s, needed) <= s->memory_max);
 }
 
 static enum status add_to_memory(struct stage *s, struct item_header header, struct bytes item)

@@ -10,7 +10,7 @@
 
 struct stage;
 
-/* memory_max: bytes of memory, used in steps of a megabyte. directory: where the temporary file
+/* memory_max: bytes of memory, used in growing steps. directory: where the temporary file
  * goes, NULL = TMPDIR or /tmp. NULL without memory. */
 struct stage *stage_open(size_t memory_max, const char *directory);
 void stage_close(struct stage *s);

@@ -79,12 +79,14 @@ static enum status fail_at_frame(struct capture *c, const char *reason)
                 reading != STATUS_OK ? source_error(c->source) : reason);
 }
 
+#define GAP_FORMAT "packet %llu at byte %llu: %.80s; read on at byte %llu"
+
 /* Bytes that are no packets were left out; the first place is told, others are counted. */
 static void note_gap(struct capture *c, const char *why, uint64_t resumed_at)
 {
     c->gaps++;
     if (c->gaps == 1)
-        (void)snprintf(c->gap, sizeof c->gap, "packet %llu at byte %llu: %s; read on at byte %llu",
+        (void)snprintf(c->gap, sizeof c->gap, GAP_FORMAT,
                        (unsigned long long)c->number + 1, (unsigned long long)c->record_position,
                        why, (unsigned long long)resumed_at);
 }
@@ -240,12 +242,23 @@ static enum status open_pcapng(struct capture *c)
     return STATUS_OK;
 }
 
+static void note_gaps_of_pcapng(struct capture *c)
+{
+    const struct pcapng_gaps *gaps = pcapng_gaps(c->pcapng);
+    if (gaps->count > 0 && c->gaps == 0)
+        (void)snprintf(c->gap, sizeof c->gap, GAP_FORMAT, (unsigned long long)c->number + 1,
+                       (unsigned long long)gaps->from, gaps->reason,
+                       (unsigned long long)gaps->to);
+    c->gaps = gaps->count;
+}
+
 static enum status next_of_pcapng(struct capture *c, struct frame *ret_frame)
 {
     enum status status = pcapng_next(c->pcapng, ret_frame);
     c->record_position = pcapng_position(c->pcapng);
     c->info.snaplen = pcapng_snaplen(c->pcapng);
     c->info.kernel_drops = pcapng_drops(c->pcapng);
+    note_gaps_of_pcapng(c);
     if (status == STATUS_NO_MEMORY)
         return fail(c, status, "out of memory");
     if (status == STATUS_DAMAGED || status == STATUS_IO)
@@ -427,12 +440,21 @@ enum status capture_next(struct capture *c, struct frame *ret_frame)
 
 bool capture_has_late(const struct capture *c)
 {
-    return c->lookahead != NULL && lookahead_late_record(c->lookahead) > c->number;
+    uint64_t late = c->pcapng != NULL ? pcapng_late_packet(c->pcapng)
+                                      : lookahead_late_record(c->lookahead);
+    return late > c->number;
 }
 
 struct capture_info capture_info(const struct capture *c)
 {
     return c->info;
+}
+
+_Static_assert((int)CAPTURE_INTERFACES_MAX == (int)PCAPNG_NAMES_MAX, "all that are kept");
+
+const char *capture_interface_name(const struct capture *c, uint32_t interface_id)
+{
+    return c->pcapng != NULL ? pcapng_interface_name(c->pcapng, interface_id) : NULL;
 }
 
 struct bytes capture_secrets(const struct capture *c)

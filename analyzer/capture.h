@@ -59,6 +59,12 @@ bool capture_has_late(const struct capture *c);
 
 struct capture_info capture_info(const struct capture *c);
 
+/* Interfaces of one file whose names are known. */
+enum { CAPTURE_INTERFACES_MAX = 1024 };
+
+/* Name of a frame's interface, plain text; NULL where the file has none. Lives as long as c. */
+const char *capture_interface_name(const struct capture *c, uint32_t interface_id);
+
 /*
  * TLS key log lines that the file itself held up to here (decryption secrets blocks of pcapng),
  * empty without any; lives until the next call of capture_next().

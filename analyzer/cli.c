@@ -54,6 +54,9 @@ static const char HELP_INGEST[] =
     "      --labels PATTERN    labels from the path: '{region}/{site}/{host}/*'; other names "
     "become\n"
     "                          labels, too\n"
+    "      --manifest FILE     labels from a CSV file with columns glob, site, host, region or "
+    "others;\n"
+    "                          the first line whose glob fits a path says its labels\n"
     "      --clients FILE      prefixes of clients: geofeed CSV (RFC 8805), CSV prefix,region, or\n"
     "                          .mmdb; may be given again, the first that knows an address answers\n"
     "      --local LIST|FILE   our own prefixes, to tell inbound connections from our own "
@@ -211,6 +214,7 @@ enum option_code {
     OPTION_HOST,
     OPTION_REGION,
     OPTION_LABELS,
+    OPTION_MANIFEST,
     OPTION_CLIENTS,
     OPTION_LOCAL,
     OPTION_KEYLOG,
@@ -238,6 +242,7 @@ static const struct option OPTIONS[] = {
     { "host", required_argument, NULL, OPTION_HOST },
     { "region", required_argument, NULL, OPTION_REGION },
     { "labels", required_argument, NULL, OPTION_LABELS },
+    { "manifest", required_argument, NULL, OPTION_MANIFEST },
     { "clients", required_argument, NULL, OPTION_CLIENTS },
     { "local", required_argument, NULL, OPTION_LOCAL },
     { "keylog", required_argument, NULL, OPTION_KEYLOG },
@@ -281,8 +286,8 @@ static const struct {
       0,
       SIZE_MAX,
       "paths of captures",
-      { OPTION_SITE, OPTION_HOST, OPTION_REGION, OPTION_LABELS, OPTION_CLIENTS, OPTION_LOCAL,
-        OPTION_KEYLOG, OPTION_FILTER, OPTION_FILES_FROM, OPTION_MAX_MEMORY, OPTION_NO_FACTS,
+      { OPTION_SITE, OPTION_HOST, OPTION_REGION, OPTION_LABELS, OPTION_MANIFEST, OPTION_CLIENTS,
+        OPTION_LOCAL, OPTION_KEYLOG, OPTION_FILTER, OPTION_FILES_FROM, OPTION_MAX_MEMORY, OPTION_NO_FACTS,
         OPTION_NO_LABELS, OPTION_NO_SANDBOX } },
     { "report",
       COMMAND_REPORT,
@@ -434,6 +439,9 @@ static bool take_option(struct command_line *line, int option, char *value)
         return true;
     case OPTION_LABELS:
         in->inputs.label_pattern = value;
+        return true;
+    case OPTION_MANIFEST:
+        in->inputs.manifest = value;
         return true;
     case OPTION_CLIENTS:
         return add_client_file(in, value);

@@ -13,6 +13,7 @@
 #include "row.h"
 #include "secrets.h"
 #include "store.h"
+#include "text.h"
 #include "writer.h"
 
 #include <errno.h>
@@ -48,6 +49,7 @@ struct run_file {
     size_t secrets_read;   /* bytes of the key log lines that it brought */
     struct drop_counts drops;
     struct disorder disorder;
+    struct text interfaces; /* their names, with commas */
     char *damage;       /* NULL when whole */
     int64_t mtime_ns;   /* 0 = not known */
     int64_t capture_id; /* once it is written */
@@ -274,6 +276,12 @@ static void free_point(struct run_point *p)
     p->neighbours = NULL;
 }
 
+static void file_done(struct run_file *f)
+{
+    text_done(&f->interfaces);
+    free(f->damage);
+}
+
 void ingest_close(struct ingest *i)
 {
     if (i == NULL)
@@ -283,7 +291,7 @@ void ingest_close(struct ingest *i)
     for (size_t p = 0; i->points != NULL && p < i->inputs.point_count; p++)
         free_point(&i->points[p]);
     for (size_t k = 0; k < i->file_count && i->files != NULL; k++)
-        free(i->files[k].damage);
+        file_done(&i->files[k]);
     free(i->points);
     free(i->files);
     inputs_done(&i->inputs);
@@ -526,6 +534,23 @@ static void note_disorder(struct ingest *i, const struct run_file *f)
                  (unsigned long long)d->first_step_number);
 }
 
+/* Several sections may describe the same interface: it is listed where its name comes first. */
+static void list_interfaces(const struct capture *c, struct text *names)
+{
+    enum { LISTED_MAX = 1024 };
+    text_clear(names);
+    for (uint32_t id = 0; id < CAPTURE_INTERFACES_MAX && names->len < LISTED_MAX; id++) {
+        const char *name = capture_interface_name(c, id);
+        bool is_listed = false;
+        for (uint32_t k = 0; k < id && name != NULL && !is_listed; k++) {
+            const char *other = capture_interface_name(c, k);
+            is_listed = other != NULL && strcmp(name, other) == 0;
+        }
+        if (name != NULL && !is_listed)
+            text_addf(names, "%s%s", names->len > 0 ? "," : "", name);
+    }
+}
+
 static enum status end_file(struct ingest *i, size_t file, enum status reading)
 {
     struct run_file *f = &i->files[file];
@@ -536,6 +561,7 @@ static enum status end_file(struct ingest *i, size_t file, enum status reading)
         switch_file(i, FILE_NONE);
     f->info = capture_info(capture);
     f->disorder = order_found(order);
+    list_interfaces(capture, &f->interfaces);
     hex_text((struct bytes){ f->info.content.octet, sizeof f->info.content.octet }, f->content_hex);
     free(f->damage);
     f->damage = reading == STATUS_END ? NULL : strdup(capture_reason(capture));
@@ -751,6 +777,7 @@ static enum status write_capture(struct ingest *i, struct run_file *f, const cha
         .host = row_text_of(point->labels.host),
         .region = row_text_of(point->labels.region),
         .labels = row_text_of(point->labels.other),
+        .interfaces = row_text_of(f->interfaces.len > 0 ? f->interfaces.at : NULL),
         .late_packets = row_integer_of((int64_t)f->disorder.late, true),
         .clock_steps = row_integer_of((int64_t)f->disorder.steps, true),
         .damage = row_text_of(f->damage),

@@ -7,6 +7,7 @@
 
 #include "bytes.h"
 #include "capture.h"
+#include "manifest.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,6 +34,7 @@ struct found {
 struct finder {
     const struct input_options *options;
     struct inputs *result;
+    struct manifest *manifest; /* NULL without */
     struct found *files;
     size_t file_count, file_capacity;
     size_t note_capacity;
@@ -375,11 +377,23 @@ static enum status override(char **label, const char *given)
     return STATUS_OK;
 }
 
+/* By the manifest, or else the pattern; STATUS_REFUSED when neither knows the path. */
+static enum status labels_by_path(const struct finder *f, const char *path,
+                                  struct labels *ret_labels)
+{
+    enum status status = STATUS_REFUSED;
+    if (f->manifest != NULL)
+        status = manifest_labels(f->manifest, path, ret_labels);
+    if (status == STATUS_REFUSED && f->options->label_pattern != NULL)
+        status = labels_from_path(f->options->label_pattern, path, ret_labels);
+    return status;
+}
+
 static enum status set_labels(struct finder *f, struct found *file, const char *real_path)
 {
     const struct input_options *o = f->options;
-    if (o->label_pattern != NULL) {
-        enum status status = labels_from_path(o->label_pattern, real_path, &file->labels);
+    if (f->manifest != NULL || o->label_pattern != NULL) {
+        enum status status = labels_by_path(f, real_path, &file->labels);
         if (status == STATUS_REFUSED)
             status =
                 add_note(f, file->file.path, "read without labels: its path does not fit", false);
@@ -508,11 +522,29 @@ static enum status check_pattern(struct finder *f)
     return status == STATUS_OK ? STATUS_USAGE : status;
 }
 
+static enum status open_manifest(struct finder *f)
+{
+    const char *path = f->options->manifest;
+    if (path == NULL)
+        return STATUS_OK;
+    enum status status = manifest_open(path, &f->manifest);
+    if (status == STATUS_OK || status == STATUS_NO_MEMORY)
+        return status;
+    char *text;
+    if (asprintf(&text, "--manifest %s: %s", path, manifest_error(f->manifest)) < 0)
+        return STATUS_NO_MEMORY;
+    enum status noted = add_note(f, path, text, true);
+    free(text);
+    return noted == STATUS_OK ? status : noted;
+}
+
 enum status inputs_find(const struct input_options *options, struct inputs *ret_inputs)
 {
     *ret_inputs = (struct inputs){ 0 };
     struct finder f = { .options = options, .result = ret_inputs };
     enum status status = check_pattern(&f);
+    if (status == STATUS_OK)
+        status = open_manifest(&f);
     if (status == STATUS_OK)
         status = add_all(&f);
     if (status == STATUS_OK)
@@ -524,6 +556,7 @@ enum status inputs_find(const struct input_options *options, struct inputs *ret_
     for (size_t i = 0; i < f.file_count; i++)
         found_done(&f.files[i]);
     free(f.files);
+    manifest_close(f.manifest);
     return status;
 }
 

@@ -51,6 +51,7 @@ struct inputs {
 struct input_options {
     const char *site, *host, *region; /* NULL without; over those of the pattern */
     const char *label_pattern;        /* --labels; NULL without */
+    const char *manifest;             /* --manifest: CSV, over the pattern; NULL without */
     const char *files_from;           /* file with one path a line, "-" for standard input; NULL */
     char **paths;                     /* files, directories, "-" */
     size_t path_count;
@@ -64,8 +65,8 @@ enum { INPUT_DIRECTORIES_MAX = 64 };
  * that is no capture is an error when named and a note when found in a directory, as are hidden
  * files there; the same file under several names is read once. Pipes and standard input are not
  * looked at and come first at their point. Free the result with inputs_done(), also after a
- * failure. STATUS_USAGE: the label pattern is wrong, or standard input was asked for twice;
- * STATUS_IO: files_from cannot be read: the last note says what.
+ * failure. STATUS_USAGE: the label pattern or the manifest is wrong, or standard input was asked for
+ * twice; STATUS_IO: files_from or the manifest cannot be read: the last note says what.
  */
 MUST_USE enum status inputs_find(const struct input_options *options, struct inputs *ret_inputs);
 

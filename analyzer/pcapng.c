@@ -6,8 +6,9 @@
  *
  * A block is { type, length, body, length again }, in the byte order of its section. The buffer
  * holds at least one whole block, so bodies are views of it and a packet is never copied. It grows
- * by what was received, never by what was announced. There is nothing to find a block again by, so
- * the first one that cannot be read ends the file.
+ * by what was received, never by what was announced. It holds some more: the times of packets ahead
+ * are looked at, so that late ones are known in time. Behind a block that cannot be read the next
+ * place is looked for where blocks of known types, with the same length at both ends, go on.
  */
 #include "pcapng.h"
 
@@ -28,6 +29,7 @@ enum block_type { /* draft-ietf-opsawg-pcapng 11.1 */
 
 enum option { /* of an interface, of its statistics */
               OPTION_END = 0,
+              OPTION_NAME = 2,
               OPTION_RESOLUTION = 9,
               OPTION_OFFSET = 14,
               OPTION_DROPPED_BY_INTERFACE = 5,
@@ -38,7 +40,10 @@ enum {
     BYTE_ORDER_MAGIC = 0x1a2b3c4d,
     BLOCK_OVERHEAD = 12,
     SECRETS_TLS_KEY_LOG = 0x544c534b,
-    BUFFER_FIRST_SIZE = 256 * 1024,
+    BUFFER_FIRST_SIZE = 256 * 1024, /* for a look at the first packet */
+    BUFFER_SIZE = 1024 * 1024,
+    LOOKAHEAD_BYTES = 128 * 1024,
+    RESUME_BLOCK_MAX = 1024 * 1024, /* longest block to resume at */
     NS_PER_SECOND = 1000000000,
 };
 
@@ -50,6 +55,7 @@ struct clock {
 };
 
 struct interface {
+    uint32_t number; /* in the file, counted over all sections */
     int link_type;
     uint32_t snaplen; /* 0 = without limit */
     struct clock clock;
@@ -62,6 +68,13 @@ struct pcapng {
     size_t capacity, start, end; /* received and not yet passed: [start, end) */
     size_t block_len;            /* of the block at start, 0 before it is whole */
     uint64_t position;           /* of start in the file */
+    bool ended;                  /* the source gave all it has */
+
+    size_t scanned;           /* blocks in front of this place were looked at, [start, scanned) */
+    uint64_t scanned_packets; /* in them, counted from the begin of the file */
+    uint64_t late_packet;     /* number of the last late one; 0 without */
+    int64_t latest_ns;        /* of their times, 0 before the first */
+    struct pcapng_gaps gaps;
 
     bool is_big_endian; /* of the section */
     struct interface *interfaces;
@@ -71,6 +84,8 @@ struct pcapng {
     enum status pending; /* what pcapng_next() says first */
     struct frame pending_frame;
 
+    uint32_t interfaces_seen; /* of all sections */
+    char **names;             /* of the first PCAPNG_NAMES_MAX of them; NULL before the first */
     int first_link_type;
     uint32_t snaplen;
     bool has_drops;
@@ -144,11 +159,15 @@ static enum status make_room(struct pcapng *p)
     if (p->start > 0) {
         memmove(p->buffer, p->buffer + p->start, p->end - p->start);
         p->end -= p->start;
+        p->scanned = p->scanned > p->start ? p->scanned - p->start : 0;
         p->start = 0;
     }
-    if (p->end < p->capacity)
+    bool is_small = p->position > 0 && p->capacity < BUFFER_SIZE;
+    if (p->end < p->capacity && !is_small)
         return STATUS_OK;
     size_t wanted = p->capacity > 0 ? p->capacity * 2 : BUFFER_FIRST_SIZE;
+    if (is_small)
+        wanted = BUFFER_SIZE;
     uint8_t *grown = realloc(p->buffer, wanted);
     if (grown == NULL)
         return STATUS_NO_MEMORY;
@@ -161,14 +180,15 @@ static enum status make_room(struct pcapng *p)
 static enum status receive(struct pcapng *p, size_t n)
 {
     while (p->end - p->start < n) {
+        if (p->ended)
+            return source_error(p->source) != NULL ? STATUS_IO : STATUS_OK;
         if (p->end == p->capacity || p->capacity == 0) {
             enum status status = make_room(p);
             if (status != STATUS_OK)
                 return status;
         }
         size_t got = source_read(p->source, p->buffer + p->end, p->capacity - p->end);
-        if (got == 0)
-            return source_error(p->source) != NULL ? STATUS_IO : STATUS_OK;
+        p->ended = got == 0;
         p->end += got;
     }
     return STATUS_OK;
@@ -197,6 +217,99 @@ struct block {
     struct reader body;
 };
 
+/* Ticks to Unix nanoseconds; 2^-n with n above 32 is cut to 2^-32, a quarter of a nanosecond. */
+static int64_t time_of(const struct clock *c, uint64_t count)
+{
+    uint64_t ns;
+    if (c->shift > 0) {
+        enum { FINEST = 32 };
+        uint64_t second = c->shift < 64 ? count >> c->shift : 0;
+        uint64_t fraction = c->shift < 64 ? count & ((UINT64_C(1) << c->shift) - 1) : count;
+        unsigned shift = c->shift;
+        if (shift > FINEST) {
+            fraction = shift - FINEST < 64 ? fraction >> (shift - FINEST) : 0;
+            shift = FINEST;
+        }
+        uint64_t fraction_ns = fraction * NS_PER_SECOND >> shift;
+        if (__builtin_mul_overflow(second, (uint64_t)NS_PER_SECOND, &ns) ||
+            __builtin_add_overflow(ns, fraction_ns, &ns))
+            return FRAME_TIME_INVALID;
+    } else if (__builtin_mul_overflow(count / c->divide, c->multiply, &ns)) {
+        return FRAME_TIME_INVALID;
+    }
+    int64_t offset_ns, at_ns;
+    if (__builtin_mul_overflow(c->offset_seconds, (int64_t)NS_PER_SECOND, &offset_ns) ||
+        __builtin_add_overflow(ns, offset_ns, &at_ns) || at_ns < 0)
+        return FRAME_TIME_INVALID;
+    return at_ns;
+}
+
+/* ---- times ahead ---- */
+
+static void note_time(struct pcapng *p, int64_t at_ns)
+{
+    int64_t late_ns = p->latest_ns - at_ns;
+    if (at_ns == FRAME_TIME_INVALID)
+        return;
+    if (late_ns > 0 && late_ns <= FRAME_LATE_MAX_NS)
+        p->late_packet = p->scanned_packets;
+    else
+        p->latest_ns = at_ns;
+}
+
+/* Looks at a block ahead; false when those in front of it must be used first. */
+static bool scan_block(struct pcapng *p, uint32_t type, struct reader body)
+{
+    uint32_t id;
+    switch (type) {
+    case BLOCK_SECTION:
+    case BLOCK_INTERFACE:
+        return false;
+    case BLOCK_ENHANCED_PACKET:
+    case BLOCK_PACKET:
+        p->scanned_packets++;
+        id = type == BLOCK_PACKET ? u16(p, &body) : u32(p, &body);
+        if (type == BLOCK_PACKET)
+            u16(p, &body);
+        if (id < p->interface_count)
+            note_time(p, time_of(&p->interfaces[id].clock, ticks(p, &body)));
+        return true;
+    case BLOCK_SIMPLE_PACKET:
+        p->scanned_packets++;
+        return true;
+    default:
+        return true;
+    }
+}
+
+static void scan(struct pcapng *p)
+{
+    if (p->scanned < p->start)
+        p->scanned = p->start;
+    while (p->end - p->scanned >= BLOCK_OVERHEAD + 12) { /* with the time of a packet */
+        struct bytes rest = { p->buffer + p->scanned, p->end - p->scanned };
+        struct reader r = reader_of(rest);
+        uint32_t type = u32(p, &r);
+        size_t len = u32(p, &r);
+        bool is_possible = len >= BLOCK_OVERHEAD && len % 4 == 0 && len <= rest.len;
+        if (!is_possible || !scan_block(p, type, r))
+            break;
+        p->scanned += len;
+    }
+}
+
+/* Receives in time what is to be looked at before the next packet is given. */
+static enum status look_ahead(struct pcapng *p)
+{
+    if (p->scanned > p->start + LOOKAHEAD_BYTES)
+        return STATUS_OK;
+    size_t wanted = p->position > 0 ? (size_t)LOOKAHEAD_BYTES : BLOCK_OVERHEAD;
+    enum status status = receive(p, wanted);
+    if (status == STATUS_OK)
+        scan(p);
+    return p->end > p->start ? STATUS_OK : status; /* bytes that are there come first */
+}
+
 /* Reads the start of the next block: its type and whole length. */
 static enum status read_block_start(struct pcapng *p, uint32_t *ret_type, size_t *ret_len)
 {
@@ -204,6 +317,8 @@ static enum status read_block_start(struct pcapng *p, uint32_t *ret_type, size_t
     p->position += p->block_len;
     p->block_len = 0;
     enum status status = receive(p, BLOCK_OVERHEAD);
+    if (status == STATUS_OK)
+        status = look_ahead(p);
     if (status != STATUS_OK)
         return status;
     if (p->end == p->start)
@@ -325,6 +440,25 @@ static enum status add_interface(struct pcapng *p, struct interface interface)
     return STATUS_OK;
 }
 
+/* Keeps the name of the interface that is described next, when it is plain text. */
+static enum status keep_name(struct pcapng *p, struct bytes name)
+{
+    if (p->interfaces_seen >= PCAPNG_NAMES_MAX)
+        return STATUS_OK;
+    if (p->names == NULL)
+        p->names = calloc(PCAPNG_NAMES_MAX, sizeof *p->names);
+    if (p->names == NULL)
+        return STATUS_NO_MEMORY;
+    bool is_plain = name.len > 0 && name.len <= PCAPNG_NAME_MAX;
+    for (size_t i = 0; i < name.len; i++)
+        is_plain = is_plain && name.at[i] >= ' ' && name.at[i] < 0x7f;
+    char **kept = &p->names[p->interfaces_seen];
+    if (!is_plain || *kept != NULL)
+        return STATUS_OK;
+    *kept = strndup((const char *)name.at, name.len);
+    return *kept != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
 static enum status describe_interface(struct pcapng *p, struct reader r)
 {
     uint16_t link_type = u16(p, &r);
@@ -342,7 +476,10 @@ static enum status describe_interface(struct pcapng *p, struct reader r)
             i.clock = clock_of_resolution(reader_u8(&value));
         else if (code == OPTION_OFFSET)
             offset_seconds = (int64_t)number(p, &value, 8);
+        else if (code == OPTION_NAME && keep_name(p, value.rest) != STATUS_OK)
+            return STATUS_NO_MEMORY;
     }
+    i.number = p->interfaces_seen++;
     i.clock.offset_seconds = offset_seconds;
     if (p->first_link_type < 0)
         p->first_link_type = i.link_type;
@@ -395,33 +532,6 @@ static enum status keep_secrets(struct pcapng *p, struct reader r)
 
 /* ---- packets ---- */
 
-/* Ticks to Unix nanoseconds; 2^-n with n above 32 is cut to 2^-32, a quarter of a nanosecond. */
-static int64_t time_of(const struct clock *c, uint64_t count)
-{
-    uint64_t ns;
-    if (c->shift > 0) {
-        enum { FINEST = 32 };
-        uint64_t second = c->shift < 64 ? count >> c->shift : 0;
-        uint64_t fraction = c->shift < 64 ? count & ((UINT64_C(1) << c->shift) - 1) : count;
-        unsigned shift = c->shift;
-        if (shift > FINEST) {
-            fraction = shift - FINEST < 64 ? fraction >> (shift - FINEST) : 0;
-            shift = FINEST;
-        }
-        uint64_t fraction_ns = fraction * NS_PER_SECOND >> shift;
-        if (__builtin_mul_overflow(second, (uint64_t)NS_PER_SECOND, &ns) ||
-            __builtin_add_overflow(ns, fraction_ns, &ns))
-            return FRAME_TIME_INVALID;
-    } else if (__builtin_mul_overflow(count / c->divide, c->multiply, &ns)) {
-        return FRAME_TIME_INVALID;
-    }
-    int64_t offset_ns, at_ns;
-    if (__builtin_mul_overflow(c->offset_seconds, (int64_t)NS_PER_SECOND, &offset_ns) ||
-        __builtin_add_overflow(ns, offset_ns, &at_ns) || at_ns < 0)
-        return FRAME_TIME_INVALID;
-    return at_ns;
-}
-
 static enum status check_interface(struct pcapng *p, uint32_t id)
 {
     if (id < p->interface_count)
@@ -449,7 +559,7 @@ static enum status packet(struct pcapng *p, struct reader r, bool is_obsolete,
         .at_ns = time_of(&i->clock, count),
         .link_type = i->link_type,
         .wire_len = wire_len > len ? wire_len : len,
-        .interface_id = id,
+        .interface_id = i->number,
         .data = data,
     };
     return STATUS_OK;
@@ -470,6 +580,7 @@ static enum status simple_packet(struct pcapng *p, struct reader r, struct frame
     *ret_frame = (struct frame){
         .at_ns = FRAME_TIME_INVALID,
         .link_type = i->link_type,
+        .interface_id = i->number,
         .wire_len = wire_len,
         .data = data,
     };
@@ -503,14 +614,99 @@ static enum status use_block(struct pcapng *p, const struct block *b, bool *ret_
     }
 }
 
+/* ---- resuming ---- */
+
+static bool is_known_type(uint32_t type)
+{
+    return (type >= BLOCK_INTERFACE && type <= BLOCK_SECRETS) || type == BLOCK_SECTION;
+}
+
+enum chain { CHAIN_BROKEN, CHAIN_GOOD, CHAIN_UNKNOWN /* more bytes are needed */ };
+
+/* Whether two blocks start here, or one that ends the file. */
+static enum chain chain_at(const struct pcapng *p, size_t at)
+{
+    for (unsigned n = 0; n < 2; n++) {
+        struct reader r = reader_of((struct bytes){ p->buffer + at, p->end - at });
+        if (n > 0 && p->ended && r.rest.len == 0)
+            return CHAIN_GOOD;
+        if (r.rest.len < BLOCK_OVERHEAD)
+            return p->ended ? CHAIN_BROKEN : CHAIN_UNKNOWN;
+        size_t there = r.rest.len;
+        uint32_t type = u32(p, &r);
+        size_t len = u32(p, &r);
+        if (!is_known_type(type) || len < BLOCK_OVERHEAD || len % 4 != 0 || len > RESUME_BLOCK_MAX)
+            return CHAIN_BROKEN;
+        if (len > there)
+            return p->ended ? CHAIN_BROKEN : CHAIN_UNKNOWN;
+        reader_take(&r, len - BLOCK_OVERHEAD);
+        if (u32(p, &r) != len)
+            return CHAIN_BROKEN;
+        at += len;
+    }
+    return CHAIN_GOOD;
+}
+
+static void pass(struct pcapng *p, size_t n)
+{
+    p->start += n;
+    p->position += n;
+}
+
+/* Goes to the next place where blocks go on; STATUS_END when there is none. */
+static enum status find_chain(struct pcapng *p)
+{
+    for (;;) {
+        enum chain chain = chain_at(p, p->start);
+        while (chain == CHAIN_UNKNOWN) {
+            enum status status = receive(p, p->end - p->start + 1);
+            if (status == STATUS_NO_MEMORY)
+                return status;
+            chain = chain_at(p, p->start);
+        }
+        if (chain == CHAIN_GOOD)
+            return STATUS_OK;
+        if (p->start == p->end)
+            return STATUS_END;
+        pass(p, 1);
+    }
+}
+
+/* After damage: STATUS_OK when blocks go on behind it, STATUS_DAMAGED when none do. */
+static enum status resume(struct pcapng *p)
+{
+    uint64_t from = p->position;
+    bool was_whole = p->block_len > 0;
+    pass(p, was_whole ? p->block_len : 1);
+    p->block_len = 0;
+    enum status status = find_chain(p);
+    if (status == STATUS_NO_MEMORY)
+        return status;
+    if (status != STATUS_OK) {
+        p->position = from; /* of the block that could not be read */
+        return STATUS_DAMAGED;
+    }
+    p->scanned = p->start;
+    if (p->gaps.count++ == 0) {
+        p->gaps.from = from;
+        p->gaps.to = p->position;
+        (void)snprintf(p->gaps.reason, sizeof p->gaps.reason, "%s", p->error);
+    }
+    return STATUS_OK;
+}
+
 static enum status next_packet(struct pcapng *p, struct frame *ret_frame)
 {
     for (;;) {
         struct block block;
-        bool is_packet;
+        bool is_packet = false;
         enum status status = read_block(p, &block);
         if (status == STATUS_OK)
             status = use_block(p, &block, &is_packet, ret_frame);
+        if (status == STATUS_DAMAGED) {
+            is_packet = false;
+            status = resume(p);
+        }
         if (status != STATUS_OK || is_packet)
             return status;
     }
@@ -547,6 +743,9 @@ void pcapng_close(struct pcapng *p)
 {
     if (p == NULL)
         return;
+    for (size_t i = 0; p->names != NULL && i < PCAPNG_NAMES_MAX; i++)
+        free(p->names[i]);
+    free(p->names);
     free(p->buffer);
     free(p->interfaces);
     free(p->secrets);
@@ -594,4 +793,20 @@ int64_t pcapng_drops(const struct pcapng *p)
 struct bytes pcapng_secrets(const struct pcapng *p)
 {
     return (struct bytes){ p->secrets, p->secrets_len };
+}
+
+const char *pcapng_interface_name(const struct pcapng *p, uint32_t interface_number)
+{
+    bool is_kept = p->names != NULL && interface_number < PCAPNG_NAMES_MAX;
+    return is_kept ? p->names[interface_number] : NULL;
+}
+
+uint64_t pcapng_late_packet(const struct pcapng *p)
+{
+    return p->late_packet;
+}
+
+const struct pcapng_gaps *pcapng_gaps(const struct pcapng *p)
+{
+    return &p->gaps;
 }

@@ -60,6 +60,9 @@ CREATE TABLE capture (
         -- label of the capture point: the region; NULL when not given [--region, --labels]
     labels TEXT,
         -- further labels as a JSON object; NULL when there are none [--labels]
+    interfaces TEXT,
+        -- names of the interfaces that a pcapng file describes with commas between, as 'eth0,eth1';
+        -- NULL when it names none [capture]
     late_packets INTEGER,
         -- packets up to 100 ms earlier than one in front of them, put in their place before
         -- analysis; NULL where that was not looked for [order]

@@ -25,7 +25,7 @@ LEVELS = [
     "series tls13 profile profile_json trial judge judge_tls12 judge_early judge_response "
     "judge_one_side judge_keys judge_outcome timing neighbour region",
     # edges to files, libraries and people
-    "sandbox inflate source lookahead capture pcapng order interleave inputs path_labels label rules store merge query sql_functions statistics "
+    "sandbox inflate source lookahead capture pcapng order interleave manifest inputs path_labels label rules store merge query sql_functions statistics "
     "comparison selection latency table page page_blocks page_text page_html overview page_query "
     "result regions early_data policy replays ticket_keys report flows captures explain "
     "ladder show "

@@ -78,6 +78,20 @@ static inline void ng_interface(struct ng_file *f, uint16_t link_type, uint32_t 
     ng_end(f, start);
 }
 
+static inline void ng_named_interface(struct ng_file *f, uint16_t link_type, const char *name)
+{
+    size_t start = ng_start(f, 1);
+    ng_put(f, 2, link_type);
+    ng_put(f, 2, 0);
+    ng_put(f, 4, 0);
+    ng_put(f, 2, 2);
+    ng_put(f, 2, strlen(name));
+    put_bytes(&f->b, (struct bytes){ (const uint8_t *)name, strlen(name) });
+    ng_pad(f);
+    ng_option(f, 0, 0, 0);
+    ng_end(f, start);
+}
+
 static inline void ng_packet(struct ng_file *f, uint32_t interface_id, uint64_t ticks,
                              struct bytes data, uint32_t wire_len)
 {

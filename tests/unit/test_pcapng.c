@@ -102,10 +102,10 @@ static void assert_sample(struct capture *c, uint64_t before)
     struct frame f = next_frame(c);
     assert_frame(f, before + 1, EN10MB, START + 7000, "one");
     cr_assert_eq(f.wire_len, 1514);
-    cr_assert_eq(f.interface_id, 0);
+    cr_assert_eq(f.interface_id, before / 4 * 3, "counted over all sections");
     f = next_frame(c);
     assert_frame(f, before + 2, DLT_OF_RAW, START + 8, "three");
-    cr_assert_eq(f.interface_id, 1);
+    cr_assert_eq(f.interface_id, before / 4 * 3 + 1);
     assert_frame(next_frame(c), before + 3, LINUX_SLL, START + 9000, "eleven");
     assert_frame(next_frame(c), before + 4, EN10MB, FRAME_TIME_INVALID, "nothing");
 }
@@ -456,4 +456,79 @@ Test(pcapng, filter_is_compiled_for_each_link_type)
     c = open_capture(&f, "ether host 02:00:00:00:00:01", STATUS_OK);
     cr_assert_eq(next_frame(c).number, 1);
     assert_end(c, STATUS_DAMAGED, "packet 2: filter for link type RAW");
+}
+
+Test(pcapng, names_of_interfaces_are_kept_when_they_are_plain_text)
+{
+    static const char *const NAMES[] = { "eth0", "\\Device\\NPF_{1}", "a\x1b[31m", "",
+                                         "0123456789012345678901234567890123456789"
+                                         "01234567890123456789012345" };
+    struct ng_file file = { 0 };
+    for (uint32_t i = 0; i < 5; i++) {
+        ng_section(&file, i % 2 == 1);
+        ng_named_interface(&file, EN10MB, NAMES[i]);
+        ng_packet(&file, 0, SECOND * UINT64_C(1000000), data_of("x"), 1);
+    }
+    struct capture *c = open_capture(&file, NULL, STATUS_OK);
+    for (uint32_t i = 0; i < 5; i++) {
+        cr_assert_eq(next_frame(c).interface_id, i);
+        const char *name = capture_interface_name(c, i);
+        cr_assert(i < 2 ? name != NULL && strcmp(name, NAMES[i]) == 0 : name == NULL, "%u", i);
+    }
+    cr_assert_null(capture_interface_name(c, 5));
+    cr_assert_null(capture_interface_name(c, UINT32_MAX));
+    capture_close(c);
+}
+
+/* Each byte of a block broken by itself: the packets around it are given, the place is told. */
+Test(pcapng, a_broken_block_is_passed_over)
+{
+    struct ng_file good = { 0 };
+    ng_section(&good, false);
+    ng_interface(&good, EN10MB, 0, MICROSECONDS, 0);
+    ng_packet(&good, 0, SECOND * UINT64_C(1000000), data_of("before"), 6);
+    size_t start = good.b.len;
+    ng_packet(&good, 0, SECOND * UINT64_C(1000000) + 1, data_of("broken"), 6);
+    size_t end = good.b.len;
+    ng_packet(&good, 0, SECOND * UINT64_C(1000000) + 2, data_of("behind"), 6);
+    ng_packet(&good, 0, SECOND * UINT64_C(1000000) + 3, data_of("last"), 4);
+    for (size_t at = start; at < end; at++) {
+        struct ng_file file = good;
+        struct frame f;
+        file.b.at[at] ^= 0x80;
+        struct capture *c = open_capture(&file, NULL, STATUS_OK);
+        assert_frame(next_frame(c), 1, EN10MB, SECOND * INT64_C(1000000000), "before");
+        unsigned behind = 0;
+        enum status status;
+        while ((status = capture_next(c, &f)) == STATUS_OK)
+            behind +=
+                bytes_equal(f.data, data_of("behind")) || bytes_equal(f.data, data_of("last"));
+        cr_assert_eq(behind, 2, "byte %zu", at - start);
+        bool is_framing = at < start + 8 || at >= end - 4;
+        if (is_framing && at >= start + 4)
+            cr_assert_eq(status, STATUS_DAMAGED, "byte %zu", at - start);
+        if (status == STATUS_DAMAGED)
+            cr_assert_not_null(strstr(capture_reason(c), "packet 2 at byte "), "%s",
+                               capture_reason(c));
+        capture_close(c);
+    }
+}
+
+Test(pcapng, late_packets_are_known_beforehand)
+{
+    static const unsigned TIMES_MS[] = { 0, 20, 30, 10, 40, 5000, 4000 };
+    struct ng_file file = { 0 };
+    ng_section(&file, true);
+    ng_interface(&file, EN10MB, 0, NANOSECONDS, 0);
+    ng_interface(&file, EN10MB, 0, MICROSECONDS, 0);
+    for (unsigned i = 0; i < 7; i++) {
+        uint64_t us = SECOND * UINT64_C(1000000) + TIMES_MS[i] * UINT64_C(1000);
+        ng_packet(&file, i % 2, i % 2 == 0 ? us * 1000 : us, data_of("x"), 1);
+    }
+    struct capture *c = open_capture(&file, NULL, STATUS_OK);
+    for (unsigned i = 1; i <= 7; i++) {
+        (void)next_frame(c);
+        cr_assert_eq(capture_has_late(c), i < 4, "behind packet %u", i);
+    }
+    capture_close(c);
 }

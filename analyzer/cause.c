@@ -149,8 +149,10 @@ static const char *cause_of_worse(const struct story *story, const struct change
                    ? NULL
                    : "servers no longer issue tickets that clients keep, or other clients came";
     case RESUMPTION_ACCEPTED:
-        return "session ticket keys are not shared or were rotated: clients offer as before,"
-               " servers refuse";
+        return changed(RESUMPTION_OFFERED, story, changes, w)
+                   ? "session ticket keys are not shared or were rotated"
+                   : "session ticket keys are not shared or were rotated: clients offer as before,"
+                     " servers refuse";
     case EARLY_OFFERED:
         return shift->during < NEARLY_NONE ? "0-RTT was switched off: tickets no longer allow it"
                                            : NULL;

@@ -141,7 +141,7 @@ static enum status add_last_accepted(const struct change *c, const struct select
     if (status == STATUS_OK && query_cell(q, 0).type == CELL_INTEGER &&
         (double)query_cell(q, 0).integer < query_cell(q, 1).real) {
         char moment[MOMENT_TEXT_SIZE];
-        text_addf(t, "; there it was last accepted at %s",
+        text_addf(t, "; where it is refused now, it was accepted until %s",
                   moment_text(query_cell(q, 0).integer, 0, moment));
     }
     query_close(q);

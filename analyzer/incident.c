@@ -86,11 +86,18 @@ static void add_values(struct text *t, const struct change *c)
     add_value(t, &MEASURE[c->measure], c->shift.during);
 }
 
-static void add_flows(struct text *t, const struct shift *shift)
+/* "136 flows since it began at about 2026-06-02 14:10:47, 138 before" */
+static void add_flows(struct text *t, const struct change *c)
 {
-    text_add_count(t, shift->flows[DURING]);
-    text_add(t, " flows, before ");
-    text_add_count(t, shift->flows[BEFORE]);
+    text_add_count(t, c->shift.flows[DURING]);
+    text_add(t, " flows");
+    if (c->began_ns > 0) {
+        char moment[MOMENT_TEXT_SIZE];
+        text_addf(t, " since it began at about %s", moment_text(c->began_ns, 0, moment));
+    }
+    text_add(t, ", ");
+    text_add_count(t, c->shift.flows[BEFORE]);
+    text_add(t, " before");
 }
 
 static void add_moment(struct text *t, int64_t epoch_ns)
@@ -174,11 +181,7 @@ static void add_size(const struct incident *i, const struct change *c)
     struct text t = { 0 };
     add_effect(&t, c);
     text_add(&t, ", 95 % interval; ");
-    add_flows(&t, &c->shift);
-    if (c->began_ns > 0) {
-        char moment[MOMENT_TEXT_SIZE];
-        text_addf(&t, " since it began at about %s", moment_text(c->began_ns, 0, moment));
-    }
+    add_flows(&t, c);
     page_text(i->page, "%s.", text_string(&t));
     text_done(&t);
 }
@@ -260,11 +263,10 @@ static void add_verdict(const struct incident *i)
     if (flows[BEFORE] < GROUP_LEAST || flows[DURING] < GROUP_LEAST)
         page_warning(i->page, "Too few connections in one of the windows to compare anything.");
     else if (count == 0)
-        page_text(i->page, "Nothing changed: none of %s comparisons is more than an accident.",
+        page_text(i->page, "Nothing changed: chance explains each of %s comparisons.",
                   text_string(&compared));
     else
-        page_text(i->page,
-                  "%zu change%s, the most telling first; out of %s comparisons no accident.", count,
+        page_text(i->page, "%zu change%s that chance does not explain, of %s comparisons.", count,
                   count == 1 ? "" : "s", text_string(&compared));
     text_done(&compared);
 }
@@ -493,8 +495,12 @@ static enum status add_for_programs(const struct incident *i)
 {
     enum status status = add_rows(i);
     if (status == STATUS_OK)
-        status = add_phases(i);
-    return status == STATUS_OK ? watch_add(i->page, i->selection, &i->windows, i->error) : status;
+        status = add_times(i);
+    add_subject(i);
+    if (status == STATUS_OK)
+        status = watch_add(i->page, i->selection, &i->windows, i->error);
+    add_verdict(i);
+    return status == STATUS_OK ? add_left_out(i) : status;
 }
 
 static struct page *open_page(const struct windows *w)

@@ -266,6 +266,12 @@ static enum status write_page(const struct report *report, const struct selectio
     return status;
 }
 
+/* Programs get the rows of a query as they come, people what they rest on besides. */
+static bool is_for_people(enum table_format format)
+{
+    return format == TABLE_ALIGNED || format == TABLE_MARKDOWN || format == TABLE_HTML;
+}
+
 enum status command_report(struct database *database, const struct report_options *options,
                            FILE *out, struct text *error)
 {
@@ -277,7 +283,7 @@ enum status command_report(struct database *database, const struct report_option
         selection_init(&selection, database, &options->selection, report->default_by, error);
     if (status == STATUS_OK && report->write)
         status = report->write(&selection, options->style, options->verbose, out, error);
-    else if (status == STATUS_OK && (report->fill || options->style.format == TABLE_HTML))
+    else if (status == STATUS_OK && (report->fill || is_for_people(options->style.format)))
         status = write_page(report, &selection, options->style, out, error);
     else if (status == STATUS_OK)
         status = write_query(report, &selection, options->style, out, error);

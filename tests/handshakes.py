@@ -110,7 +110,7 @@ def segment(source, target, seq, ack, flags, payload):
 
 
 def packets_of(flow):
-    draw = random.Random(hash((flow.client, flow.port, flow.start_ns)))
+    draw = random.Random(f"{flow.client} {flow.port} {flow.start_ns}")
     wire = Wire(flow, draw)
     resumed = bool(flow.ticket_key) and flow.accepts
     early = flow.early and resumed and flow.takes_early

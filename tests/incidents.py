@@ -22,6 +22,7 @@ import tempfile
 
 import handshakes
 
+TOP = pathlib.Path(__file__).resolve().parent.parent
 START_NS = 1780408800 * 10**9  # 2026-06-02 14:00 UTC
 MINUTE_NS = 60 * 10**9
 SINCE = "2026-06-02T14:10:00"
@@ -257,6 +258,9 @@ def mean(values):
 # -- the incidents --
 
 def test_keys(report):
+    shown = "".join(f"    {line}\n" if line else "\n" for line in report.text().splitlines())
+    expect(shown in (TOP / "README.md").read_text(encoding="utf-8"),
+           f"keys: README shows something else than\n{shown}")
     first = expect_first(report, "keys", "resumption_accepted", "fra2",
                          ["ticket keys are not shared", KEY.hex()[:8], "accepted at"])
     expect_began(first, "keys", 15)
@@ -326,7 +330,7 @@ def test_quiet(report):
     changes = report.json()["changes"]
     expect(changes == [], f"quiet: {[(c['measure'], c['scope'], c['z']) for c in changes]}")
     text = report.text()
-    expect("Nothing changed" in text and "Captures differ" not in text, f"quiet:\n{text}")
+    expect("Nothing changed: chance explains each of " in text and "Captures differ" not in text, f"quiet:\n{text}")
     narrow = report.json("--by", "client_prefix", "--where", "sni LIKE '%.example.com'")
     expect(narrow["changes"] == [], "quiet by client_prefix")
 

@@ -267,6 +267,9 @@ def test_selection(program, database):
            "times before the data")
     by_name = program.json("report", "--by", "sni, client_region")
     expect({row["sni"] for row in by_name} == {"a.example", "b.example"}, "--by two columns")
+    for name in ("coverage", "timeline", "failures"):
+        text = program.text("report", name)
+        expect("TLS flows" in text and "Left out" in text, f"{name}: what it rests on:\n{text}")
     legs = program.json("report", "coverage", "--by", "leg")
     expect(sum(row["flows"] for row in legs) == database.flows, "coverage holds all flows")
     expect(flows("--where", "leg IS NOT NULL") == everything and

@@ -204,6 +204,18 @@ static void add_effects(const struct incident *i, const struct story *story)
     text_done(&t);
 }
 
+/* The report that tells more of a measure; NULL where there is none. */
+static const char *report_of(const struct change *c)
+{
+    if (c->measure == RESUMPTION_ACCEPTED)
+        return "ticket-keys";
+    if (c->measure == EARLY_OFFERED && change_rose(c))
+        return "policy";
+    if (c->measure == EARLY_ACCEPTED || c->measure == ANSWERED_EARLY)
+        return "early-data";
+    return c->measure == FAILED ? "failures" : NULL;
+}
+
 static void add_commands(const struct incident *i, const struct change *c)
 {
     struct text t = { 0 };
@@ -218,6 +230,14 @@ static void add_commands(const struct incident *i, const struct change *c)
                   (long long)c->examples[e]);
     if (t.len > 0)
         page_command(i->page, text_string(&t));
+    text_clear(&t);
+    if (report_of(c)) {
+        struct text moment = { 0 };
+        add_moment(&moment, i->windows.span[DURING].first_ns);
+        text_addf(&t, "firstflight report %s --since %s", report_of(c), text_string(&moment));
+        page_command(i->page, text_string(&t));
+        text_done(&moment);
+    }
     text_done(&t);
 }
 

@@ -347,7 +347,9 @@ static enum status finish_connection(struct analysis *a, struct flow *flow, enum
     fill_identity(flow, &c->facts);
     connection_finish(c, &flow->opening, flow->first_ns);
     c->facts.ended = (uint8_t)end_kind(flow, &c->facts, fallback);
-    return stage_facts(a, &c->facts, ret_number);
+    if (a->options.privacy != NULL)
+        status = privacy_hide_texts(a->options.privacy, &c->facts);
+    return status == STATUS_OK ? stage_facts(a, &c->facts, ret_number) : status;
 }
 
 /* Packs the connection of a silent flow away, or marks the flow when it is not at rest. */

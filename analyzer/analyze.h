@@ -10,6 +10,7 @@
 #include "half_open.h"
 #include "label.h"
 #include "neighbour.h"
+#include "privacy.h"
 #include "profile.h"
 #include "secrets.h"
 #include "stage.h"
@@ -24,6 +25,8 @@ struct analysis_options {
     struct neighbours *neighbours; /* round trips of the point's clients; not owned */
     const struct secrets *secrets; /* of --keylog; not owned; NULL = decrypt with those only that
                                       the captures bring */
+    const struct privacy *privacy; /* what is hidden in facts before anything is learned from them;
+                                      not owned; NULL = nothing */
     size_t memory_max;             /* bytes of live flows; the ones nearest to their idle limit are
                                       closed as evicted when it is reached */
     uint64_t seed;                 /* of the flow table */

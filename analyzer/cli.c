@@ -23,6 +23,7 @@ static const char HELP[] =
     "  sql QUERY          run a query, read-only, with median() and percentile()\n"
     "  judge              verdicts again, by all that was learned since; --check: how good they "
     "are\n"
+    "  set-regions        say anew from which regions clients came\n"
     "  set-rules          say for which server names early data may be used\n"
     "  merge DB...        bring databases that were made apart into one\n"
     "  doctor PATH...     what captures can and cannot tell, before they are read into a database\n"
@@ -59,6 +60,12 @@ static const char HELP_INGEST[] =
     "                          the first line whose glob fits a path says its labels\n"
     "      --clients FILE      prefixes of clients: geofeed CSV (RFC 8805), CSV prefix,region, or\n"
     "                          .mmdb; may be given again, the first that knows an address answers\n"
+    "      --mmdb-region PATH  where in .mmdb files the region stands, as continent.code; without, "
+    "the\n"
+    "                          subdivision, city or country\n"
+    "      --sites FILE        regions of sites, CSV site,region: instead of --region for the "
+    "captures\n"
+    "                          of a site that it names\n"
     "      --local LIST|FILE   our own prefixes, to tell inbound connections from our own "
     "outbound\n"
     "      --keylog FILE       TLS secrets as SSLKEYLOGFILE makes programs write them: connections "
@@ -66,6 +73,14 @@ static const char HELP_INGEST[] =
     "                          they open are judged by what was said, not by lengths; may be "
     "given\n"
     "                          again. Secrets inside pcapng files are used without asking\n"
+    "      --client-addr HOW   what is stored of clients' addresses: full (default), prefix (/24, "
+    "/48),\n"
+    "                          hash or none; the same for all of a database. Regions are found "
+    "before\n"
+    "      --sni HOW           what is stored of server names: full (default), hash or none\n"
+    "      --hash-key FILE     key of the hashes; machines with the same key hash alike. Without, "
+    "it is\n"
+    "                          made beside the database (DB.key); keep it elsewhere\n"
     "      --filter EXPR       read only packets that match a pcap filter expression\n"
     "      --files-from FILE   more paths, one a line; - is standard input\n"
     "      --max-memory SIZE   for connections in progress and results, as 512M or 2G (1G)\n"
@@ -209,6 +224,22 @@ static const char HELP_DOCTOR[] =
     "      --no-sandbox        keep all rights while captures are read; -v says what is given up\n"
     "  -o, --output FILE       write there instead of standard output\n";
 
+static const char HELP_SET_REGIONS[] =
+    "usage: firstflight set-regions [-d DB] [--clients FILE]... [--sites FILE]\n"
+    "\n"
+    "Sets the regions of all connections and captures in the database again, without the "
+    "captures,\n"
+    "and says how many changed. Connections whose client's address was not stored (ingest\n"
+    "--client-addr) keep what --clients once said of them, and are counted.\n"
+    "\n"
+    "      --clients FILE      prefixes of clients: geofeed CSV (RFC 8805), CSV prefix,region, or\n"
+    "                          .mmdb; may be given again, the first that knows an address answers.\n"
+    "                          Without, only regions by site change\n"
+    "      --mmdb-region PATH  where in .mmdb files the region stands, as continent.code\n"
+    "      --sites FILE        regions of sites, CSV site,region\n"
+    "  -d, --database DB       the database file (firstflight.db)\n"
+    "  -q, --quiet             do not say it\n";
+
 enum option_code {
     OPTION_SITE = 256,
     OPTION_HOST,
@@ -216,8 +247,13 @@ enum option_code {
     OPTION_LABELS,
     OPTION_MANIFEST,
     OPTION_CLIENTS,
+    OPTION_MMDB_REGION,
+    OPTION_SITES,
     OPTION_LOCAL,
     OPTION_KEYLOG,
+    OPTION_CLIENT_ADDR,
+    OPTION_SNI,
+    OPTION_HASH_KEY,
     OPTION_FILTER,
     OPTION_FILES_FROM,
     OPTION_MAX_MEMORY,
@@ -244,8 +280,13 @@ static const struct option OPTIONS[] = {
     { "labels", required_argument, NULL, OPTION_LABELS },
     { "manifest", required_argument, NULL, OPTION_MANIFEST },
     { "clients", required_argument, NULL, OPTION_CLIENTS },
+    { "mmdb-region", required_argument, NULL, OPTION_MMDB_REGION },
+    { "sites", required_argument, NULL, OPTION_SITES },
     { "local", required_argument, NULL, OPTION_LOCAL },
     { "keylog", required_argument, NULL, OPTION_KEYLOG },
+    { "client-addr", required_argument, NULL, OPTION_CLIENT_ADDR },
+    { "sni", required_argument, NULL, OPTION_SNI },
+    { "hash-key", required_argument, NULL, OPTION_HASH_KEY },
     { "filter", required_argument, NULL, OPTION_FILTER },
     { "files-from", required_argument, NULL, OPTION_FILES_FROM },
     { "max-memory", required_argument, NULL, OPTION_MAX_MEMORY },
@@ -278,7 +319,7 @@ static const struct {
     const char *help;
     size_t words_min, words_max;
     const char *words_wanted;
-    int options[16];
+    int options[24];
 } COMMANDS[] = {
     { "ingest",
       COMMAND_INGEST,
@@ -288,7 +329,8 @@ static const struct {
       "paths of captures",
       { OPTION_SITE, OPTION_HOST, OPTION_REGION, OPTION_LABELS, OPTION_MANIFEST, OPTION_CLIENTS,
         OPTION_LOCAL, OPTION_KEYLOG, OPTION_FILTER, OPTION_FILES_FROM, OPTION_MAX_MEMORY, OPTION_NO_FACTS,
-        OPTION_NO_LABELS, OPTION_NO_SANDBOX } },
+        OPTION_NO_LABELS, OPTION_NO_SANDBOX, OPTION_CLIENT_ADDR, OPTION_SNI, OPTION_HASH_KEY,
+        OPTION_MMDB_REGION, OPTION_SITES } },
     { "report",
       COMMAND_REPORT,
       HELP_REPORT,
@@ -321,6 +363,13 @@ static const struct {
       "options only",
       { OPTION_RULES } },
     { "merge", COMMAND_MERGE, HELP_MERGE, 1, SIZE_MAX, "databases to add", { OPTION_MAX_MEMORY } },
+    { "set-regions",
+      COMMAND_SET_REGIONS,
+      HELP_SET_REGIONS,
+      0,
+      0,
+      "options only",
+      { OPTION_CLIENTS, OPTION_MMDB_REGION, OPTION_SITES } },
     { "doctor",
       COMMAND_DOCTOR,
       HELP_DOCTOR,
@@ -395,7 +444,7 @@ static bool takes_option(size_t kind, int option)
     return false;
 }
 
-static bool add_client_file(struct ingest_options *o, char *path)
+static bool add_client_file(struct place_options *o, char *path)
 {
     if (o->client_file_count == CLIENT_FILES_MAX)
         return false;
@@ -444,12 +493,27 @@ static bool take_option(struct command_line *line, int option, char *value)
         in->inputs.manifest = value;
         return true;
     case OPTION_CLIENTS:
-        return add_client_file(in, value);
+        return add_client_file(&in->places, value);
+    case OPTION_MMDB_REGION:
+        in->places.mmdb_region = value;
+        return true;
+    case OPTION_SITES:
+        in->places.sites = value;
+        return true;
     case OPTION_LOCAL:
         in->local = value;
         return true;
     case OPTION_KEYLOG:
         return add_keylog_file(in, value);
+    case OPTION_CLIENT_ADDR:
+        in->privacy.client_addr = value;
+        return true;
+    case OPTION_SNI:
+        in->privacy.sni = value;
+        return true;
+    case OPTION_HASH_KEY:
+        in->privacy.hash_key = value;
+        return true;
     case OPTION_FILTER:
         in->filter = value;
         return true;
@@ -527,6 +591,17 @@ static bool find_command(const char *word, size_t *ret_kind)
     return false;
 }
 
+/*
+ * A query may begin with a comment, which looks like an option. It says nothing to SQLite, so the
+ * query may as well begin behind it.
+ */
+static void skip_comments(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        for (char *end; strncmp(argv[i], "--", 2) == 0 && (end = strchr(argv[i], '\n')) != NULL;)
+            argv[i] = end + 1;
+}
+
 static enum status read_options(int argc, char **argv, size_t kind, struct command_line *line,
                                 char *error, size_t size)
 {
@@ -534,6 +609,8 @@ static enum status read_options(int argc, char **argv, size_t kind, struct comma
     int option;
     opterr = 0;
     optind = 1;
+    if (line->command == COMMAND_SQL)
+        skip_comments(argc, argv);
     while ((option = getopt_long(argc, argv, ":d:o:qvh", OPTIONS, NULL)) != -1) {
         if (option == ':')
             return wrong(error, size, "value missing behind", argv[optind - 1], name);
@@ -569,7 +646,7 @@ enum status cli_read(int argc, char **argv, char *client_files[CLIENT_FILES_MAX]
     *ret_line = (struct command_line){
         .database = "firstflight.db",
         .limit = -1,
-        .ingest = { .memory_max = (size_t)1 << 30, .client_files = client_files },
+        .ingest = { .memory_max = (size_t)1 << 30, .places.client_files = client_files },
     };
     const char *word = argc > 1 ? argv[1] : "";
     if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "help") == 0) {

@@ -16,6 +16,7 @@ enum command {
     COMMAND_JUDGE,
     COMMAND_SET_RULES,
     COMMAND_MERGE,
+    COMMAND_SET_REGIONS,
     COMMAND_HELP, /* of help_of */
     COMMAND_VERSION,
 };

@@ -254,6 +254,7 @@ enum { FACTS_SCALAR_COUNT = 0 FACTS_SCALAR(FACTS_COUNT_1, FACTS_COUNT_2) };
     X(issued_ticket_key_name) /* hex of the first 16 bytes of the ticket issued, TLS <= 1.2 */     \
     X(client_hello_hash)      /* hex: random, session id, first identity, first binder */          \
     X(server_random_hash)                                                                          \
+    X(early_data_rule)   /* pattern that fits the name, where the name is hidden */                \
     X(proxied_client_ip) /* address that a PROXY protocol header names */                          \
     X(proxied_server_ip)                                                                           \
     X(app_protocol) /* nDPI's label */                                                             \

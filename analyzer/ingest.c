@@ -8,10 +8,12 @@
 #include "label.h"
 #include "neighbour.h"
 #include "profile.h"
-#include "region.h"
+#include "places.h"
+#include "prefix_set.h"
 #include "rejudge.h"
 #include "row.h"
 #include "secrets.h"
+#include "setting.h"
 #include "store.h"
 #include "text.h"
 #include "writer.h"
@@ -74,8 +76,10 @@ struct ingest {
     struct inputs inputs;
     struct store *store;
     struct labeler *labeler;
-    struct regions *clients;
+    struct places places;
     struct prefix_set *local;
+    struct privacy privacy;
+    struct rules rules; /* of names that are hidden */
     struct secrets *secrets; /* of --keylog; NULL without */
     struct run_point *points;
     struct run_file *files;
@@ -136,30 +140,27 @@ static enum status store_failed(struct ingest *i, enum status status)
 
 /* Opening */
 
-static enum status open_regions(struct ingest *i)
+static enum status open_local(struct ingest *i)
 {
-    const struct ingest_options *o = &i->options;
-    if (o->client_file_count > 0) {
-        i->clients = regions_open();
-        if (i->clients == NULL)
-            return STATUS_NO_MEMORY;
-    }
-    for (size_t k = 0; k < o->client_file_count; k++) {
-        enum status status = regions_add_file(i->clients, o->client_files[k]);
-        if (status != STATUS_OK)
-            return fail(i, status, "%s", regions_error(i->clients));
-    }
-    if (i->clients != NULL && regions_bad_lines(i->clients) > 0)
+    const char *local = i->options.local;
+    enum status status = local == NULL ? STATUS_OK : prefix_set_open(local, &i->local);
+    if (status == STATUS_IO || status == STATUS_REFUSED)
+        return fail(i, STATUS_USAGE,
+                    "--local %s: neither a list of prefixes nor a file with one a line", local);
+    return status;
+}
+
+static enum status open_places(struct ingest *i)
+{
+    struct text error = { 0 };
+    enum status status = places_open(&i->options.places, &i->places, &error);
+    if (status != STATUS_OK)
+        fail(i, status, "%s", text_string(&error));
+    text_done(&error);
+    if (i->places.clients != NULL && regions_bad_lines(i->places.clients) > 0)
         add_note(i, false, "--clients: %zu lines could not be read and are left out",
-                 regions_bad_lines(i->clients));
-    if (o->local != NULL) {
-        enum status status = prefix_set_open(o->local, &i->local);
-        if (status != STATUS_OK)
-            return fail(i, STATUS_USAGE,
-                        "--local %s: neither a list of prefixes nor a file with one a line",
-                        o->local);
-    }
-    return STATUS_OK;
+                 regions_bad_lines(i->places.clients));
+    return status == STATUS_OK ? open_local(i) : status;
 }
 
 static void note_keylog(struct ingest *i)
@@ -236,6 +237,28 @@ static enum status find_inputs(struct ingest *i)
     return list_files(i);
 }
 
+static enum status open_privacy(struct ingest *i)
+{
+    struct text error = { 0 };
+    char *key_made = NULL;
+    enum status status = setting_open(i->store, i->options.database, &i->options.privacy,
+                                      &i->privacy, &key_made, &error);
+    if (status != STATUS_OK)
+        fail(i, status, "%s", text_string(&error));
+    if (key_made != NULL)
+        add_note(i, false,
+                 "%s: made a key for the hashes; who has it can try out addresses and names, and"
+                 " whoever is to compare hashes of other machines needs the same",
+                 key_made);
+    free(key_made);
+    text_done(&error);
+    if (status == STATUS_OK && i->privacy.sni != SHOWN_FULL) {
+        i->privacy.rules = &i->rules;
+        status = store_failed(i, store_read_rules(i->store, &i->rules));
+    }
+    return status;
+}
+
 enum status ingest_open(const struct ingest_options *options, struct ingest **ret_ingest)
 {
     struct ingest *i = calloc(1, sizeof *i);
@@ -249,7 +272,7 @@ enum status ingest_open(const struct ingest_options *options, struct ingest **re
     i->seed = hash_random_seed();
     enum status status = find_inputs(i);
     if (status == STATUS_OK)
-        status = open_regions(i);
+        status = open_places(i);
     if (status == STATUS_OK)
         status = open_keylog(i);
     if (status == STATUS_OK && i->file_count == 0)
@@ -263,7 +286,7 @@ enum status ingest_open(const struct ingest_options *options, struct ingest **re
         if (status != STATUS_OK && i->store != NULL)
             return store_failed(i, status);
     }
-    return status;
+    return status == STATUS_OK ? open_privacy(i) : status;
 }
 
 static void free_point(struct run_point *p)
@@ -297,8 +320,9 @@ void ingest_close(struct ingest *i)
     inputs_done(&i->inputs);
     profiles_close(i->profiles);
     labeler_close(i->labeler);
-    regions_close(i->clients);
+    places_close(&i->places);
     prefix_set_close(i->local);
+    rules_done(&i->rules);
     secrets_close(i->secrets);
     store_close(i->store);
     for (size_t k = 0; k < i->note_count; k++)
@@ -425,6 +449,7 @@ static enum status begin_point(struct ingest *i)
         .profiles = i->profiles,
         .neighbours = p->neighbours,
         .secrets = i->secrets,
+        .privacy = &i->privacy,
         .memory_max = i->options.memory_max / 2,
         .seed = i->seed,
     };
@@ -659,14 +684,21 @@ enum status ingest_step(struct ingest *i, bool *ret_done)
 
 /* Judging and writing */
 
+static const char *point_region(const struct ingest *i, const struct capture_point *point)
+{
+    return places_site_region(&i->places, point->labels.site, point->labels.region);
+}
+
 static struct row_context context_of(const struct ingest *i, const struct run_point *p,
                                      const struct facts *f)
 {
     return (struct row_context){
         .point = p->input->name,
         .labels = &p->input->labels,
-        .clients = i->clients,
+        .clients = i->places.clients,
+        .capture_region = point_region(i, p->input),
         .local = i->local,
+        .privacy = &i->privacy,
         .capture_id = i->files[f->file].capture_id,
     };
 }
@@ -775,7 +807,7 @@ static enum status write_capture(struct ingest *i, struct run_file *f, const cha
         .last_packet_epoch_ns = row_integer_of(f->info.last_at_ns, has_packets),
         .site = row_text_of(point->labels.site),
         .host = row_text_of(point->labels.host),
-        .region = row_text_of(point->labels.region),
+        .region = row_text_of(point_region(i, point)),
         .labels = row_text_of(point->labels.other),
         .interfaces = row_text_of(f->interfaces.len > 0 ? f->interfaces.at : NULL),
         .late_packets = row_integer_of((int64_t)f->disorder.late, true),
@@ -843,7 +875,10 @@ static enum status judge_flow(struct ingest *i, const struct facts *f, const str
         i->last_start_ns = f->start_ns;
     row_fill(f, &verdict, &path, &timing, &context, &job->space, &job->row);
     job->json.len = 0;
-    return f->tls && !i->options.no_facts ? facts_to_json(f, &job->json) : STATUS_OK;
+    if (!f->tls || i->options.no_facts)
+        return STATUS_OK;
+    struct facts stored = privacy_stored_facts(&i->privacy, f);
+    return facts_to_json(&stored, &job->json);
 }
 
 /* Writes one staged flow; STATUS_END when the writer has failed. */
@@ -953,9 +988,21 @@ static enum status link_retries(struct ingest *i)
         i, store_link_retries(i->store, i->first_start_ns - BEFORE_NS, i->last_start_ns, &changed));
 }
 
+static enum status keep_privacy(struct ingest *i)
+{
+    struct text error = { 0 };
+    enum status status = setting_keep(i->store, &i->privacy, &error);
+    if (status != STATUS_OK)
+        fail(i, status, "%s", text_string(&error));
+    text_done(&error);
+    return status;
+}
+
 static enum status write_all(struct ingest *i)
 {
     enum status status = store_failed(i, store_begin(i->store));
+    if (status == STATUS_OK)
+        status = keep_privacy(i);
     if (status == STATUS_OK)
         status = settle_profiles(i);
     for (size_t p = 0; status == STATUS_OK && p < i->inputs.point_count; p++)

@@ -14,6 +14,8 @@
  * that were read to their end, or nothing.
  */
 #include "inputs.h"
+#include "places.h"
+#include "setting.h"
 #include "status.h"
 
 #include <stdbool.h>
@@ -26,11 +28,11 @@ struct ingest_options {
     const char *database;
     struct input_options inputs;
     const char *filter;  /* pcap filter expression; NULL */
-    char **client_files; /* --clients, in order */
-    size_t client_file_count;
+    struct place_options places;
     const char *local;                          /* --local; NULL */
     const char *keylog_files[KEYLOG_FILES_MAX]; /* --keylog, in order */
     size_t keylog_file_count;
+    struct privacy_options privacy; /* what is stored of addresses and names */
     size_t memory_max; /* bytes */
     bool no_facts;     /* flow_facts stays empty */
     bool no_labels;    /* nDPI is not asked */

@@ -8,11 +8,12 @@
 #include "flows.h"
 #include "label.h"
 #include "merge.h"
-#include "region.h"
+#include "mmdb.h"
 #include "rejudge.h"
 #include "report.h"
 #include "rules.h"
 #include "sandbox.h"
+#include "set_regions.h"
 #include "show.h"
 #include "source.h"
 #include "store.h"
@@ -231,7 +232,7 @@ static int end_output(void)
 
 static int command_version(void)
 {
-    const char *mmdb = regions_mmdb_version(), *archive = source_library_version();
+    const char *mmdb = mmdb_version(), *archive = source_library_version();
     printf("firstflight %s\n%s\nnDPI %s\nSQLite %s\nlibmaxminddb %s\n%s\n", FIRSTFLIGHT_VERSION,
            capture_library_version(), label_library_version(), store_library_version(),
            mmdb == NULL ? "not built in" : mmdb,
@@ -293,6 +294,7 @@ static enum status run_query(const struct command_line *line, struct database *d
     case COMMAND_DOCTOR:
     case COMMAND_SET_RULES:
     case COMMAND_MERGE:
+    case COMMAND_SET_REGIONS:
     case COMMAND_HELP:
     case COMMAND_VERSION:
         break;
@@ -501,6 +503,36 @@ static int command_merge(const struct command_line *line)
     return status == STATUS_OK ? EXIT_DONE : EXIT_FAILED;
 }
 
+static void say_regions(const struct set_regions_result *r, bool quiet)
+{
+    if (r->bad_lines > 0)
+        fprintf(stderr, "firstflight: --clients: %zu lines could not be read and are left out\n",
+                r->bad_lines);
+    if (quiet)
+        return;
+    fprintf(stderr, "%llu flows, %llu changed; %llu captures changed\n",
+            (unsigned long long)r->flows, (unsigned long long)r->changed,
+            (unsigned long long)r->captures_changed);
+    if (r->hidden > 0)
+        fprintf(stderr,
+                "%llu flows keep what they had: their client's address is not stored, or its network "
+                "has several regions\n",
+                (unsigned long long)r->hidden);
+}
+
+static int command_set_regions(const struct command_line *line)
+{
+    struct set_regions_result result;
+    struct text error = { 0 };
+    enum status status = set_regions(line->database, &line->ingest.places, &result, &error);
+    if (status == STATUS_OK)
+        say_regions(&result, line->quiet);
+    else
+        complain(text_string(&error));
+    text_done(&error);
+    return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     char *client_files[CLIENT_FILES_MAX];
@@ -528,6 +560,8 @@ int main(int argc, char **argv)
         return command_set_rules(&line);
     case COMMAND_MERGE:
         return command_merge(&line);
+    case COMMAND_SET_REGIONS:
+        return command_set_regions(&line);
     case COMMAND_VERSION:
         return command_version();
     case COMMAND_HELP:

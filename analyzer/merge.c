@@ -164,10 +164,32 @@ static enum status copy_flows(const struct merge *m, struct merge_counts *counts
     return status;
 }
 
+/* What is stored of addresses and names (table setting) must be the same in both, or nothing yet. */
+static enum status settle_settings(const struct merge *m)
+{
+    static const char TAKE_SQL[] = "INSERT INTO main.setting SELECT * FROM theirs.setting"
+                                   " WHERE NOT EXISTS (SELECT 1 FROM main.setting)";
+    static const char DIFFER_SQL[] =
+        "SELECT EXISTS (SELECT 1 FROM theirs.setting) AND"
+        " (EXISTS (SELECT * FROM theirs.setting EXCEPT SELECT * FROM main.setting)"
+        "  OR EXISTS (SELECT * FROM main.setting EXCEPT SELECT * FROM theirs.setting))";
+    int64_t differ = 0;
+    enum status status = execute(m, TAKE_SQL);
+    if (status == STATUS_OK)
+        status = ask(m, DIFFER_SQL, &differ);
+    if (status == STATUS_OK && differ != 0)
+        return fail(m, STATUS_REFUSED,
+                    "stores addresses or names in another way (ingest --client-addr, --sni), or"
+                    " hashes them with another key");
+    return status;
+}
+
 static enum status copy_all(struct merge *m, struct merge_counts *counts)
 {
     int64_t added = 0, captures = 0;
-    enum status status = execute(m, CAPTURES_SQL);
+    enum status status = settle_settings(m);
+    if (status == STATUS_OK)
+        status = execute(m, CAPTURES_SQL);
     if (status == STATUS_OK)
         status = ask(m, "SELECT count(*) FROM temp.new_capture", &added);
     if (status == STATUS_OK)

@@ -3,7 +3,7 @@
 #define REGION_H
 /*
  * Address to region, country and AS number by longest prefix: from geofeed CSV (RFC 8805), plain
- * "prefix,region" CSV, or a MaxMind database where libmaxminddb was there at build time.
+ * "prefix,region" CSV, or a MaxMind database.
  */
 #include "bytes.h"
 #include "endpoint.h"
@@ -19,8 +19,11 @@ struct region {
     int64_t asn;         /* 0 = none */
 };
 
-/* Starts an empty set; NULL without memory. */
-struct regions *regions_open(void);
+/*
+ * Starts an empty set; NULL without memory. mmdb_region: where in databases the region stands, see
+ * mmdb_open(); NULL = the usual places; it lives as long as the set.
+ */
+struct regions *regions_open(const char *mmdb_region);
 void regions_close(struct regions *r);
 
 /*
@@ -45,22 +48,13 @@ const char *regions_error(const struct regions *r);
 size_t regions_bad_lines(const struct regions *r);
 
 /*
- * What the files say of an address: region and country of the first file that has a region for it,
- * AS number of the first that has one; all zero when none knows it. Threads may call it at once.
+ * What the files say of an address: each of region, country and AS number by the first file that
+ * says it; all zero when none knows the address. Threads may call it at once.
  */
 struct region regions_find(const struct regions *r, const struct address *a);
 
-/*
- * A set of prefixes (--local): "192.0.2.0/24,2001:db8::/32", or a file with one a line (of which
- * further columns are ignored). STATUS_IO: neither a list nor a file; STATUS_REFUSED: a line of the
- * file is no prefix, since a set that says what is ours must not be read in part.
- */
-struct prefix_set;
-MUST_USE enum status prefix_set_open(const char *list_or_file, struct prefix_set **ret_set);
-bool prefix_set_contains(const struct prefix_set *s, const struct address *a);
-void prefix_set_close(struct prefix_set *s);
-
-/* NULL when built without libmaxminddb: for --version and messages. */
-const char *regions_mmdb_version(void);
+/* The same of a whole prefix of so many bits (of 128); false when its addresses differ in it. */
+bool regions_find_all(const struct regions *r, const struct address *first, unsigned bits,
+                      struct region *ret_region);
 
 #endif

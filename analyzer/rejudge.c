@@ -18,6 +18,7 @@
 #include "hash.h"
 #include "judge.h"
 #include "neighbour.h"
+#include "privacy.h"
 #include "row.h"
 #include "stage.h"
 #include "timing.h"
@@ -34,7 +35,8 @@ enum {
 struct staged {
     int64_t flow_id, point_id, start_ns;
     int64_t neighbour_ns; /* as known so far, DURATION_NONE without */
-    struct address client;
+    struct address client; /* its address or hash */
+    bool has_client;       /* false: its address is not stored, so nothing can be learned of it */
 };
 
 struct point {
@@ -252,7 +254,7 @@ static enum status add_neighbour(struct rejudge *r, const struct staged *flow, i
 
 static int64_t neighbour_rtt(struct rejudge *r, const struct staged *flow)
 {
-    if (r->learning == NULL)
+    if (r->learning == NULL || !flow->has_client)
         return flow->neighbour_ns;
     struct neighbours *n = neighbours_of(r, flow->point_id);
     return n == NULL ? DURATION_NONE : neighbours_least(n, &flow->client, flow->start_ns);
@@ -278,10 +280,9 @@ static enum status put_on_stage(struct rejudge *r, const struct staged *flow, co
 
 static enum status take_facts(struct rejudge *r, struct staged *flow, const struct facts *f)
 {
-    flow->client = f->client.address;
     flow->start_ns = f->start_ns;
     if (r->learning != NULL) {
-        int64_t rtt_ns = client_rtt_by_ack(f);
+        int64_t rtt_ns = flow->has_client ? client_rtt_by_ack(f) : DURATION_NONE;
         if (profiles_learn(r->learning, f) != STATUS_OK ||
             (rtt_ns != DURATION_NONE && add_neighbour(r, flow, rtt_ns) != STATUS_OK))
             return no_memory(r);
@@ -293,7 +294,7 @@ static enum status take_facts(struct rejudge *r, struct staged *flow, const stru
  */
 static enum status take_row(struct rejudge *r, struct staged *flow, const struct stored_flow *row)
 {
-    if (row->client_ip.at == NULL || !address_parse(row->client_ip.at, &flow->client))
+    if (!flow->has_client)
         return STATUS_OK;
     if (!is_word(&row->rtt_basis, "ack"))
         return put_on_stage(r, flow, NULL);
@@ -309,6 +310,8 @@ static enum status take_flow(struct rejudge *r, const struct stored_flow *row)
         .neighbour_ns =
             is_word(&row->rtt_basis, "neighbour") ? row->client_rtt_ns.value : DURATION_NONE,
     };
+    flow.has_client =
+        row->client_ip.at != NULL && privacy_parse_client(row->client_ip.at, &flow.client);
     if (row->facts.at == NULL)
         return take_row(r, &flow, row);
     struct facts f;

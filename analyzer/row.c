@@ -135,6 +135,9 @@ void row_flow_uid(const struct facts *f, const struct row_context *context, char
         uint32_t isn;
         int64_t start_ns;
     } key = { f->client, f->server, f->isn[CLIENT], f->start_ns };
+    key.client.address = privacy_address(context->privacy, &f->client.address);
+    if (privacy_server_is_guess(f))
+        key.server.address = privacy_address(context->privacy, &f->server.address);
     static_assert(sizeof key == 2 * sizeof(struct endpoint) + 4 + 8,
                   "it is hashed as bytes: padding would differ from run to run");
     const char *const words[] = { context->point, context->labels->site, context->labels->host,
@@ -170,7 +173,7 @@ static void fill_region(const struct facts *f, const struct row_context *context
     struct region known = { 0 };
     if (context->clients != NULL)
         known = regions_find(context->clients, &client);
-    const char *region = known.region != NULL ? known.region : context->labels->region;
+    const char *region = known.region != NULL ? known.region : context->capture_region;
     row->client_region = text(region);
     row->client_region_basis = text_if(region != NULL, known.region == NULL ? "capture"
                                                        : proxied            ? "proxy"
@@ -179,27 +182,43 @@ static void fill_region(const struct facts *f, const struct row_context *context
     row->client_asn = integer_if(known.asn != 0, known.asn);
 }
 
+/* Addresses as they are stored. A Community ID would tell the client's to who tries them all. */
+static void fill_addresses(const struct facts *f, const struct privacy *privacy,
+                           struct row_space *space, struct flow_row *row)
+{
+    bool is_full = privacy->client_addr == SHOWN_FULL;
+    bool has_prefix = is_full || privacy->client_addr == SHOWN_PREFIX;
+    struct address proxied;
+    if (is_full)
+        community_id_text(&f->client, &f->server, space->community_id);
+    row->community_id = text_if(is_full && space->community_id[0] != '\0', space->community_id);
+    row->client_ip = text(privacy_address_text(privacy, &f->client.address, space->client_ip));
+    row->client_prefix =
+        text_if(has_prefix, address_network_text(&f->client.address, space->client_prefix));
+    row->server_ip = text(address_text(&f->server.address, space->server_ip));
+    if (!is_full && privacy_server_is_guess(f)) {
+        const char *shown = privacy_address_text(privacy, &f->server.address, space->server_ip);
+        row->server_ip = text(shown != NULL ? shown : "hidden");
+    }
+    if (is_full)
+        row->proxied_client_ip = text(f->proxied_client_ip);
+    else if (f->proxied_client_ip != NULL && address_parse(f->proxied_client_ip, &proxied))
+        row->proxied_client_ip =
+            text(privacy_address_text(privacy, &proxied, space->proxied_client_ip));
+}
+
 static void fill_identity(const struct facts *f, const struct row_context *context,
                           struct row_space *space, struct flow_row *row)
 {
-    bool is_ipv4 = address_is_ipv4(&f->client.address);
-    struct address prefix = address_prefix(&f->client.address, is_ipv4 ? 96 + 24 : 48);
-    address_text(&prefix, space->client_prefix);
-    strcat(space->client_prefix, is_ipv4 ? "/24" : "/48");
+    fill_addresses(f, context->privacy, space, row);
     row_flow_uid(f, context, space->flow_uid);
     row->flow_uid = text(space->flow_uid);
     row->capture_id = integer(context->capture_id);
     row->first_packet_no = integer((int64_t)f->first_packet_no);
-    community_id_text(&f->client, &f->server, space->community_id);
-    row->community_id = text_if(space->community_id[0] != '\0', space->community_id);
     row->transport = text("tcp");
     row->ip_version = integer(f->ip_version);
-    row->client_ip = text(address_text(&f->client.address, space->client_ip));
     row->client_port = integer(f->client.port);
-    row->server_ip = text(address_text(&f->server.address, space->server_ip));
     row->server_port = integer(f->server.port);
-    row->client_prefix = text(space->client_prefix);
-    row->proxied_client_ip = text(f->proxied_client_ip);
     row->proxied_server_ip = text(f->proxied_server_ip);
     row->client_basis = text(client_basis_text(f->client_basis));
     row->leg = text(leg_text(f, context->local));
@@ -285,6 +304,7 @@ static void fill_tls(const struct facts *f, struct row_space *space, struct flow
         text_if(f->named_group != 0, name_or_number(named_group_name(f->named_group),
                                                     f->named_group, space->named_group));
     row->sni = text(f->server_name);
+    row->early_data_rule = text(f->early_data_rule);
     row->alpn_offered = text(f->alpn_offered);
     row->alpn = text(f->alpn);
     row->ech = integer_if(f->client_hello_seen, f->ech);

@@ -6,6 +6,8 @@
 #include "inputs.h"
 #include "judge.h"
 #include "label.h"
+#include "prefix_set.h"
+#include "privacy.h"
 #include "region.h"
 #include "timing.h"
 
@@ -14,7 +16,9 @@ struct row_context {
     const char *point;              /* name of the capture point */
     const struct labels *labels;    /* of the capture point */
     const struct regions *clients;  /* NULL without --clients */
+    const char *capture_region;     /* of the capture point; NULL without */
     const struct prefix_set *local; /* NULL without --local */
+    const struct privacy *privacy;
     int64_t capture_id;
 };
 
@@ -23,8 +27,8 @@ enum { FLOW_UID_SIZE = 33 };
 /* Where texts of a row live that are made for it. */
 struct row_space {
     char flow_uid[FLOW_UID_SIZE], community_id[COMMUNITY_ID_SIZE];
-    char client_ip[ADDRESS_TEXT_SIZE], server_ip[ADDRESS_TEXT_SIZE];
-    char client_prefix[ADDRESS_TEXT_SIZE + 4];
+    char client_ip[SHOWN_ADDRESS_SIZE], server_ip[SHOWN_ADDRESS_SIZE];
+    char client_prefix[SHOWN_ADDRESS_SIZE], proxied_client_ip[SHOWN_ADDRESS_SIZE];
     char tls_version[24], cipher_suite[8], named_group[8];
     char tunnel[96];
 };
@@ -44,7 +48,10 @@ void row_fill(const struct facts *f, const struct verdict *v, const struct path 
 void row_fill_judged(const struct facts *f, const struct verdict *v, const struct path *p,
                      const struct timing *t, struct flow_row *row);
 
-/* The flow's name, hex and terminated; of the context only the capture point matters. */
+/*
+ * The flow's name, hex and terminated; of the context only capture point and privacy matter. Of
+ * addresses it is a hash of what is stored, so it tells no more than the row does.
+ */
 void row_flow_uid(const struct facts *f, const struct row_context *context,
                   char uid[FLOW_UID_SIZE]);
 

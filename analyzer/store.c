@@ -131,6 +131,12 @@ enum statement {
     READ_JUDGED,
     UPDATE_JUDGED,
     LINK_RETRIES,
+    GET_SETTING,
+    KEEP_SETTING,
+    NEXT_SITE,
+    UPDATE_SITE,
+    NEXT_PLACE,
+    UPDATE_PLACE,
     STATEMENT_COUNT
 };
 
@@ -153,7 +159,7 @@ static const char SQL_LINK_RETRIES[] =
     "  WHERE r.start_epoch_ns BETWEEN"
     "   a.start_epoch_ns + coalesce(a.server_hello_at_ns, a.hello_retry_at_ns) AND"
     "   a.start_epoch_ns + coalesce(a.server_hello_at_ns, a.hello_retry_at_ns) + 5000000000"
-    "  AND r.client_ip = a.client_ip AND r.server_ip = a.server_ip"
+    "  AND r.client_ip = a.client_ip AND instr(a.client_ip, '/') = 0 AND r.server_ip = a.server_ip"
     "  AND r.server_port = a.server_port AND r.sni IS a.sni AND r.flow_id <> a.flow_id"
     "  AND rc.point = ac.point AND r.site IS a.site AND r.host IS a.host"
     "  ORDER BY r.start_epoch_ns, r.flow_uid LIMIT 1) END AS retry_id"
@@ -195,6 +201,15 @@ static const char *const STATEMENT_SQL[STATEMENT_COUNT] = {
     [READ_JUDGED] = SQL_SELECT_JUDGED,
     [UPDATE_JUDGED] = SQL_UPDATE_JUDGED,
     [LINK_RETRIES] = SQL_LINK_RETRIES,
+    [GET_SETTING] = "SELECT value FROM setting WHERE name = ?",
+    [NEXT_SITE] = "SELECT capture_id, site, region FROM capture ORDER BY capture_id",
+    [UPDATE_SITE] = "UPDATE capture SET region = ? WHERE capture_id = ?",
+    [NEXT_PLACE] = "SELECT f.flow_id, c.region, f.client_ip, f.proxied_client_ip, f.client_region,"
+                   " f.client_region_basis, f.client_country, f.client_asn FROM flow AS f"
+                   " JOIN capture AS c ON c.capture_id = f.capture_id ORDER BY f.flow_id",
+    [UPDATE_PLACE] = "UPDATE flow SET client_region = ?, client_region_basis = ?,"
+                     " client_country = ?, client_asn = ? WHERE flow_id = ?",
+    [KEEP_SETTING] = "INSERT OR IGNORE INTO setting (name, value) VALUES (?, ?)",
 };
 
 struct store {
@@ -665,6 +680,88 @@ enum status store_read_rules(struct store *s, struct rules *rules)
         status = next_row(s, statement);
     }
     return status == STATUS_END ? STATUS_OK : status;
+}
+
+enum status store_setting(struct store *s, const char *name, char *value, size_t size)
+{
+    sqlite3_stmt *statement = statement_of(s, GET_SETTING);
+    struct row_text name_text = text_of(name);
+    if (statement == NULL)
+        return fail(s);
+    if (!bind_text(statement, 1, &name_text))
+        return fail_bind(s, statement);
+    enum status status = next_row(s, statement);
+    value[0] = '\0';
+    if (status == STATUS_OK)
+        snprintf(value, size, "%s", (const char *)sqlite3_column_text(statement, 0));
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+enum status store_keep_setting(struct store *s, const char *name, const char *value)
+{
+    sqlite3_stmt *statement = statement_of(s, KEEP_SETTING);
+    struct row_text name_text = text_of(name), value_text = text_of(value);
+    if (statement == NULL)
+        return fail(s);
+    if (!bind_text(statement, 1, &name_text) || !bind_text(statement, 2, &value_text))
+        return fail_bind(s, statement);
+    return run(s, statement, NULL);
+}
+
+enum status store_next_site(struct store *s, struct stored_site *ret_site)
+{
+    sqlite3_stmt *statement = statement_of(s, NEXT_SITE);
+    enum status status = statement == NULL ? fail(s) : next_row(s, statement);
+    if (status == STATUS_OK)
+        *ret_site = (struct stored_site){
+            .capture_id = sqlite3_column_int64(statement, 0),
+            .site = text_at(statement, 1),
+            .region = text_at(statement, 2),
+        };
+    return status;
+}
+
+enum status store_update_site(struct store *s, int64_t capture_id, const struct row_text *region)
+{
+    sqlite3_stmt *statement = statement_of(s, UPDATE_SITE);
+    if (statement == NULL)
+        return fail(s);
+    sqlite3_bind_int64(statement, 2, capture_id);
+    if (!bind_text(statement, 1, region))
+        return fail_bind(s, statement);
+    return run(s, statement, NULL);
+}
+
+enum status store_next_place(struct store *s, struct stored_place *ret_place)
+{
+    sqlite3_stmt *statement = statement_of(s, NEXT_PLACE);
+    enum status status = statement == NULL ? fail(s) : next_row(s, statement);
+    if (status == STATUS_OK)
+        *ret_place = (struct stored_place){
+            .flow_id = sqlite3_column_int64(statement, 0),
+            .capture_region = text_at(statement, 1),
+            .client_ip = text_at(statement, 2),
+            .proxied_client_ip = text_at(statement, 3),
+            .place.region = text_at(statement, 4),
+            .place.region_basis = text_at(statement, 5),
+            .place.country = text_at(statement, 6),
+            .place.asn = integer_at(statement, 7),
+        };
+    return status;
+}
+
+enum status store_update_place(struct store *s, int64_t flow_id, const struct flow_place *place)
+{
+    sqlite3_stmt *statement = statement_of(s, UPDATE_PLACE);
+    if (statement == NULL)
+        return fail(s);
+    sqlite3_bind_int64(statement, 5, flow_id);
+    if (!bind_text(statement, 1, &place->region) || !bind_text(statement, 2, &place->region_basis) ||
+        !bind_text(statement, 3, &place->country) || !bind_integer(statement, 4, &place->asn))
+        return fail_bind(s, statement);
+    return run(s, statement, NULL);
 }
 
 enum status store_last_flow(struct store *s, int64_t *ret_flow_id)

@@ -92,6 +92,43 @@ MUST_USE enum status store_read_rules(struct store *s, struct rules *rules);
 MUST_USE enum status store_last_flow(struct store *s, int64_t *ret_flow_id);
 MUST_USE enum status store_has_flow(struct store *s, const char *flow_uid, bool *ret_has);
 
+/*
+ * What holds for all of the database: its value, cut to size, "" where it is not said; and saying
+ * it, which changes nothing where something is said already.
+ */
+MUST_USE enum status store_setting(struct store *s, const char *name, char *value, size_t size);
+MUST_USE enum status store_keep_setting(struct store *s, const char *name, const char *value);
+
+/* Where the client of a flow is: the columns that --clients, --region and --sites fill. */
+struct flow_place {
+    struct row_text region, region_basis, country;
+    struct row_integer asn;
+};
+
+/* A flow with what says where its client is, as stored. */
+struct stored_place {
+    int64_t flow_id;
+    struct row_text capture_region;
+    struct row_text client_ip, proxied_client_ip;
+    struct flow_place place;
+};
+
+struct stored_site {
+    int64_t capture_id;
+    struct row_text site, region;
+};
+
+/*
+ * One flow, or capture, after the other in the order of their ids; STATUS_END behind the last, then
+ * from the first again. What was given may be replaced before the next one is asked for.
+ */
+MUST_USE enum status store_next_place(struct store *s, struct stored_place *ret_place);
+MUST_USE enum status store_update_place(struct store *s, int64_t flow_id,
+                                        const struct flow_place *place);
+MUST_USE enum status store_next_site(struct store *s, struct stored_site *ret_site);
+MUST_USE enum status store_update_site(struct store *s, int64_t capture_id,
+                                       const struct row_text *region);
+
 /* One profile after the other; STATUS_END behind the last, then from the first again. */
 MUST_USE enum status store_next_profile(struct store *s, struct server_profile_row *ret_row);
 

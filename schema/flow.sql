@@ -57,7 +57,8 @@ CREATE TABLE capture (
     host TEXT,
         -- label of the capture point: the machine; NULL when not given [--host, --labels]
     region TEXT,
-        -- label of the capture point: the region; NULL when not given [--region, --labels]
+        -- region of the capture point, by its label or its site; NULL when not given
+        -- [--region, --labels, --sites]
     labels TEXT,
         -- further labels as a JSON object; NULL when there are none [--labels]
     interfaces TEXT,
@@ -130,11 +131,14 @@ CREATE TABLE flow (
     ip_version INTEGER NOT NULL CHECK (ip_version IN (4, 6)),
         -- of the innermost IP header [packet]
     client_ip TEXT,
-        -- address, its prefix or its hash, as --client-addr asks; NULL with 'none' [packet]
+        -- address, its network ('203.0.113.0/24') or its hash (32 hex digits), as --client-addr
+        -- asks; NULL with 'none' [packet]
     client_port INTEGER NOT NULL,
         -- TCP port of the client [packet]
     server_ip TEXT NOT NULL,
-        -- address of the server as text [packet]
+        -- address of the server as text. Where client_basis is 'order', or 'port' with a
+        -- server_port from 1024, it may be the client's and is stored as client_ip is, 'hidden'
+        -- instead of NULL [packet]
     server_port INTEGER NOT NULL,
         -- TCP port of the server [packet]
     client_prefix TEXT,
@@ -159,7 +163,7 @@ CREATE TABLE flow (
         client_region_basis = 'clients' OR client_region_basis = 'proxy'
         OR client_region_basis = 'capture'),
         -- 'clients' by a --clients file, 'proxy' by one too but for proxied_client_ip, 'capture'
-        -- the capture point's own --region; NULL with the region [region]
+        -- that of the capture; NULL with the region [region]
     client_country TEXT,
         -- ISO 3166 code by the --clients file; NULL when it has none [region]
     client_asn INTEGER,
@@ -521,6 +525,15 @@ CREATE TABLE early_data_rule (
         -- 0: early data must not be accepted for these names [you]
     comment TEXT
         -- what to remember of it; NULL without [you]
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE setting (
+    -- What the first ingest decided for all of the database.
+    name TEXT PRIMARY KEY NOT NULL,
+        -- 'client_addr' and 'sni': what is stored of them, 'full', 'prefix', 'hash' or 'none';
+        -- 'hash_key': tells the key apart that they are hashed with [--client-addr, --sni]
+    value TEXT NOT NULL
+        -- its value [--client-addr, --sni, --hash-key]
 ) STRICT, WITHOUT ROWID;
 
 -- Indexes are made at the end of the first load: kept up during it they cost half of the speed.

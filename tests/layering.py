@@ -23,15 +23,16 @@ LEVELS = [
     "border half_open past stage",
     # what is said of it
     "series tls13 profile profile_json trial judge judge_tls12 judge_early judge_response "
-    "judge_one_side judge_keys judge_outcome timing neighbour region",
+    "judge_one_side judge_keys judge_outcome timing neighbour "
+    "texts csv prefix prefix_set mmdb region sites places",
     # edges to files, libraries and people
-    "sandbox inflate source lookahead capture pcapng order interleave manifest inputs path_labels label rules store merge query sql_functions statistics "
+    "sandbox inflate source lookahead capture pcapng order interleave manifest inputs path_labels label rules privacy store merge query sql_functions statistics "
     "comparison selection latency table page page_blocks page_text page_html overview page_query "
     "result regions early_data policy replays ticket_keys report flows captures explain "
     "ladder show "
     "words shift measure windows scope onset change cause mix clues watch incident",
     # the program
-    "row analyze writer knowledge rejudge check ingest survey doctor cli main",
+    "row analyze writer knowledge setting set_regions rejudge check ingest survey doctor cli main",
 ]
 
 # Made from schema/ at build time: plain values for everyone, SQL text for the files named here.
@@ -44,10 +45,10 @@ LIBRARIES = {
     "archive.h": {"inflate"},
     "ndpi": {"label"},
     "sqlite3.h": {"store", "merge", "query", "sql_functions"},
-    "openssl/": {"ja4", "decrypt"},
+    "openssl/": {"ja4", "decrypt", "privacy"},
     "xxhash.h": {"hash"},
     "jansson.h": {"facts_json", "profile_json"},
-    "maxminddb.h": {"region"},
+    "maxminddb.h": {"mmdb"},
     "seccomp.h": {"sandbox"},
     "linux/": {"sandbox"},
 }

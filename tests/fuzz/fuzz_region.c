@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char EVERYTHING[] = "0.0.0.0/0,last\n::/0,last\n";
     struct bytes input = { data, size };
-    struct regions *r = regions_open();
+    struct regions *r = regions_open(NULL);
     check(r != NULL);
     enum status status = regions_add_text(r, "input", input);
     check(status == STATUS_OK || status == STATUS_REFUSED);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "region.h"
 
+#include "mmdb.h"
+#include "prefix_set.h"
+
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +18,7 @@ static struct bytes text_of(const char *string)
 
 static struct regions *regions_with(const char *csv)
 {
-    struct regions *r = regions_open();
+    struct regions *r = regions_open(NULL);
     cr_assert_not_null(r);
     cr_assert_eq(regions_add_text(r, "test", text_of(csv)), STATUS_OK, "%s", csv);
     return r;
@@ -276,7 +279,7 @@ Test(region, every_truncation_of_a_file_is_survived)
     for (size_t len = 0; len < sizeof CSV; len++) {
         char *copy = malloc(len + 1);
         memcpy(copy, CSV, len);
-        struct regions *r = regions_open();
+        struct regions *r = regions_open(NULL);
         enum status status = regions_add_text(r, "cut", (struct bytes){ (uint8_t *)copy, len });
         cr_assert(status == STATUS_OK || status == STATUS_REFUSED, "%zu", len);
         cr_assert_leq(regions_bad_lines(r), 1, "%zu", len);
@@ -291,7 +294,7 @@ Test(region, binary_long_lines_and_zero_bytes_are_refused_or_counted)
     uint8_t *content = malloc(SIZE);
     for (int fill = 0; fill < 256; fill++) {
         memset(content, fill, SIZE);
-        struct regions *r = regions_open();
+        struct regions *r = regions_open(NULL);
         enum status status = regions_add_text(r, "fill", (struct bytes){ content, SIZE });
         bool nothing = fill == '\n' || fill == '\r' || fill == ' ' || fill == '\t' || fill == '#';
         bool header = (fill >= 'a' && fill <= 'z') || (fill >= 'A' && fill <= 'Z');
@@ -301,7 +304,7 @@ Test(region, binary_long_lines_and_zero_bytes_are_refused_or_counted)
     uint64_t state = 7;
     for (size_t i = 0; i < SIZE; i++)
         content[i] = (uint8_t)next_random(&state);
-    struct regions *r = regions_open();
+    struct regions *r = regions_open(NULL);
     cr_assert_eq(regions_add_text(r, "noise", (struct bytes){ content, SIZE }), STATUS_REFUSED);
     cr_assert_not_null(strstr(regions_error(r), "noise"));
 
@@ -330,7 +333,7 @@ Test(region, the_first_file_that_has_a_region_answers)
 
 Test(region, an_empty_set_knows_nothing)
 {
-    struct regions *r = regions_open();
+    struct regions *r = regions_open(NULL);
     assert_place(r, "192.0.2.1", "- -");
     cr_assert_eq(find(r, "192.0.2.1").asn, 0);
     regions_close(r);
@@ -342,7 +345,7 @@ Test(region, files_are_read_and_missing_ones_named)
     char path[] = "/tmp/region-XXXXXX.csv_";
     static const char CSV[] = "192.0.2.0/24,DE,DE-HE\n";
     write_file(path, CSV, sizeof CSV - 1);
-    struct regions *r = regions_open();
+    struct regions *r = regions_open(NULL);
     cr_assert_eq(regions_add_file(r, path), STATUS_OK);
     assert_place(r, "192.0.2.1", "DE-HE DE");
     cr_assert_eq(regions_add_file(r, "/nowhere/feed.csv"), STATUS_IO);
@@ -450,10 +453,10 @@ static void assert_database(struct database *d, const char *place, int64_t asn)
     database_end(d);
     char path[] = "/tmp/region-XXXXXX.mmdb";
     write_file(path, d->octet, d->len);
-    struct regions *r = regions_open();
+    struct regions *r = regions_open(NULL);
     enum status status = regions_add_file(r, path);
     unlink(path);
-    if (regions_mmdb_version() == NULL) {
+    if (mmdb_version() == NULL) {
         cr_assert_eq(status, STATUS_REFUSED);
     } else {
         cr_assert_eq(status, STATUS_OK, "%s", regions_error(r));
@@ -560,7 +563,7 @@ Test(region, a_damaged_database_is_refused_or_says_nothing)
         d.octet[at] ^= 0xff;
         char path[] = "/tmp/region-XXXXXX.mmdb";
         write_file(path, d.octet, d.len);
-        struct regions *r = regions_open();
+        struct regions *r = regions_open(NULL);
         if (regions_add_file(r, path) == STATUS_OK)
             find(r, "192.0.2.77");
         else

@@ -86,8 +86,10 @@ static void read_flow(struct script *s, const char *line, uint16_t identity_len,
 static void add_flow(struct base *b, const struct facts *f, bool with_facts)
 {
     static const struct labels NO_LABELS;
+    static const struct privacy NOTHING_HIDDEN;
     struct row_context context = { .point = "edge/a",
                                    .labels = &NO_LABELS,
+                                   .privacy = &NOTHING_HIDDEN,
                                    .capture_id = b->capture_id };
     struct row_space space;
     struct flow_row row;

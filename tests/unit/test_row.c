@@ -8,10 +8,13 @@
 #include <criterion/criterion.h>
 
 static const struct labels NO_LABELS = { 0 };
+static const struct privacy NOTHING_HIDDEN = { 0 };
 
 static struct row_context context_of(const struct labels *labels)
 {
-    return (struct row_context){ .point = "edge-", .labels = labels, .capture_id = 7 };
+    return (struct row_context){
+        .point = "edge-", .labels = labels, .privacy = &NOTHING_HIDDEN, .capture_id = 7
+    };
 }
 
 static struct endpoint endpoint_of(const char *address, uint16_t port)

@@ -67,7 +67,7 @@ def differences(program):
 def report_differences(program, manual):
     """Names of reports, and formats, which --help lists below the options."""
     text = help_of(program, "report")
-    told = set(re.findall(r"^  ([a-z-]+) +[A-Z]", text, re.MULTILINE))
+    told = set(re.findall(r"^  ([a-z-]+) {1,}\S", text, re.MULTILINE))
     written = set(re.findall(r"^\.It Cm ([a-z-]+)", manual["report"], re.MULTILINE))
     if not told:
         yield "no reports in --help"

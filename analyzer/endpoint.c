@@ -20,7 +20,8 @@ struct address address_of_ipv4(const uint8_t octet[4])
     return a;
 }
 
-/* Every row holds five addresses, so the usual kind does without printf. */
+/* Every row holds several addresses, so they do without printf. */
+
 static void ipv4_text(const uint8_t octet[4], char *at)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -36,12 +37,69 @@ static void ipv4_text(const uint8_t octet[4], char *at)
     *at = '\0';
 }
 
+enum { GROUPS = 8 };
+
+static unsigned group_at(const uint8_t octet[16], unsigned i)
+{
+    return (unsigned)octet[2 * i] << 8 | octet[2 * i + 1];
+}
+
+/* The longest run of zero groups, of several the first (RFC 5952 4.2); its length, below 2 none. */
+static unsigned zero_run(const uint8_t octet[16], unsigned *ret_first)
+{
+    unsigned longest = 0;
+    for (unsigned i = 0, run = 0; i < GROUPS; i++) {
+        run = group_at(octet, i) == 0 ? run + 1 : 0;
+        if (run > longest) {
+            longest = run;
+            *ret_first = i + 1 - run;
+        }
+    }
+    return longest;
+}
+
+static char *group_text(unsigned group, char *at)
+{
+    for (int shift = group > 0xfff  ? 12
+                     : group > 0xff ? 8
+                     : group > 0xf  ? 4
+                                    : 0;
+         shift >= 0; shift -= 4)
+        *at++ = "0123456789abcdef"[group >> shift & 15];
+    return at;
+}
+
+static void ipv6_text(const uint8_t octet[16], char *at)
+{
+    unsigned first = 0, zeros = zero_run(octet, &first);
+    bool holds_ipv4 = first == 0 && zeros == 6; /* "::192.0.2.1", RFC 4291 2.5.5.1 */
+    if (zeros < 2)
+        zeros = 0;
+    for (unsigned i = 0; i < GROUPS; i++) {
+        if (zeros > 0 && i == first) {
+            *at++ = ':';
+            i += zeros - 1;
+            if (i == GROUPS - 1)
+                *at++ = ':';
+            continue;
+        }
+        if (i > 0)
+            *at++ = ':';
+        if (holds_ipv4) {
+            ipv4_text(octet + 12, at);
+            return;
+        }
+        at = group_text(group_at(octet, i), at);
+    }
+    *at = '\0';
+}
+
 const char *address_text(const struct address *a, char buffer[ADDRESS_TEXT_SIZE])
 {
     if (address_is_ipv4(a))
         ipv4_text(a->octet + sizeof MAPPED, buffer);
-    else if (inet_ntop(AF_INET6, a->octet, buffer, ADDRESS_TEXT_SIZE) == NULL)
-        buffer[0] = '\0';
+    else
+        ipv6_text(a->octet, buffer);
     return buffer;
 }
 

@@ -5,14 +5,16 @@
  */
 #include "facts.h"
 
+#include "decimal.h"
+
 #include <jansson.h>
 
 enum {
     UNIT_NS = 1000, /* captures with microseconds need no more digits */
     BITS_LEN = (FACTS_SCALAR_COUNT + 3) / 4,
-    NUMBER_MAX = 21,   /* characters of a number and what stands before it */
-    NAME_MAX_LEN = 40, /* of a member's name with its punctuation */
-    ESCAPE_MAX = 6,    /* of one character of text */
+    NUMBER_MAX = DECIMAL_MAX + 1, /* with what stands before it */
+    NAME_MAX_LEN = 40,            /* of a member's name with its punctuation */
+    ESCAPE_MAX = 6,               /* of one character of text */
     RECORD_FIELDS = 16,
 };
 
@@ -35,20 +37,11 @@ static void add_character(struct buffer *out, char c)
 /* A number behind a bracket, comma or colon. */
 static void add_integer(struct buffer *out, char before, int64_t value)
 {
-    uint8_t digits[24];
-    size_t at = sizeof digits;
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     add_character(out, before);
-    if (value < 0)
-        add_character(out, '-');
-    if (rest < 10) { /* most are */
-        add_character(out, (char)('0' + rest));
-        return;
-    }
-    for (; rest > 0; rest /= 10)
-        digits[--at] = (uint8_t)('0' + rest % 10);
-    memcpy(out->at + out->len, digits + at, sizeof digits - at);
-    out->len += sizeof digits - at;
+    if (value >= 0 && value < 10) /* most are */
+        add_character(out, (char)('0' + value));
+    else
+        put_decimal(out, value);
 }
 
 /* A time behind its bracket or comma, counted from another; null when it was not seen. */

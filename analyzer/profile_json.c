@@ -1,32 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile_json.h"
 
-#include <inttypes.h>
+#include "decimal.h"
+
 #include <jansson.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 enum { TALLIES = 5, LEVEL_MAX = 63, NUMBER_MAX = 80, NAME_MAX = 16 };
 
 /* Room was reserved for all of it. */
-__attribute__((format(printf, 2, 3))) static void add(struct buffer *out, const char *format, ...)
+
+static void add_words(struct buffer *out, const char *words)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    int len = vsnprintf((char *)out->at + out->len, out->capacity - out->len, format, arguments);
-    va_end(arguments);
-    out->len += (size_t)len;
+    size_t len = strlen(words);
+    memcpy(out->at + out->len, words, len);
+    out->len += len;
+}
+
+static void add_number(struct buffer *out, const char *before, int64_t value)
+{
+    add_words(out, before);
+    put_decimal(out, value);
 }
 
 static void add_tally(struct buffer *out, const char *name, const struct tally *t)
 {
     if (t->used == 0)
         return;
-    add(out, ",\"%s\":", name);
-    for (unsigned i = 0; i < t->used; i++)
-        add(out, "%c[%" PRIu32 ",%" PRIu32 ",%" PRId64 ",%" PRId64 "]", i == 0 ? '[' : ',',
-            t->entry[i].number, t->entry[i].count, t->entry[i].first_ns, t->entry[i].last_ns);
-    add(out, "]");
+    add_words(out, ",\"");
+    add_words(out, name);
+    add_words(out, "\":");
+    for (unsigned i = 0; i < t->used; i++) {
+        const struct tally_entry *e = &t->entry[i];
+        add_number(out, i == 0 ? "[[" : ",[", e->number);
+        add_number(out, ",", e->count);
+        add_number(out, ",", e->first_ns);
+        add_number(out, ",", e->last_ns);
+        add_words(out, "]");
+    }
+    add_words(out, "]");
 }
 
 enum status profile_to_json(const struct profile *p, unsigned level, struct buffer *out)
@@ -35,18 +46,18 @@ enum status profile_to_json(const struct profile *p, unsigned level, struct buff
                   (FLIGHT_ONE + 3) * (size_t)NUMBER_MAX;
     if (!buffer_reserve(out, most))
         return STATUS_NO_MEMORY;
-    add(out, "{\"flights\":");
+    add_words(out, "{\"flights\":");
     for (unsigned shape = 0; shape <= FLIGHT_ONE; shape++)
-        add(out, "%c%" PRIu32, shape == 0 ? '[' : ',', p->flights[shape]);
-    add(out, "]");
+        add_number(out, shape == 0 ? "[" : ",", p->flights[shape]);
+    add_words(out, "]");
     add_tally(out, "identities", &p->identities);
     add_tally(out, "rests", &p->rests);
     add_tally(out, "unasked", &p->unasked);
     add_tally(out, "extensions", &p->extensions);
     add_tally(out, "one_records", &p->one_records);
     if (level > 0)
-        add(out, ",\"level\":%u", level);
-    add(out, "}");
+        add_number(out, ",\"level\":", level);
+    add_words(out, "}");
     return STATUS_OK;
 }
 

@@ -15,7 +15,8 @@ import sys
 # Level by level, what lies there; a module is its .c and .h file.
 LEVELS = [
     # base: plain values and text
-    "bytes buffer varint status drop hash endpoint frame text moment tally",
+    "bytes buffer varint decimal status drop hash endpoint frame text moment "
+    "tally",
     # pure parsers of bytes
     "layer packet link tunnel hello names ja4 http2 ticket secrets decrypt content",
     # what is remembered of a connection

@@ -11,7 +11,8 @@
  * database.
  */
 #define ISO(ns) "strftime('%Y-%m-%dT%H:%M:%SZ', " ns " / 1000000000, 'unixepoch')"
-/* One text for both, since a join by IS finds no index. */
+/* One text for both, since a join by IS finds no index; CROSS JOIN holds SQLite to this order: flows
+ * once, and for each its name by that index. */
 #define KEY "ifnull('=' || early_data_rule, ifnull(':' || sni, ''))"
 #define RELATIONS                                                                                  \
     ", rule AS MATERIALIZED (SELECT pattern, allowed, comment FROM early_data_rule"                \
@@ -30,7 +31,7 @@
     " WHEN offered.sni IS NULL THEN 'not_checked'"                                                 \
     " WHEN length(offered.sni) = 32 AND offered.sni NOT GLOB '*[^0-9a-f]*' THEN 'not_checked'"     \
     " ELSE 'no_rule' END AS finding FROM offered"                                                  \
-    " JOIN name ON name.key = " KEY " LEFT JOIN rule ON rule.pattern = name.fits) "
+    " CROSS JOIN name ON name.key = " KEY " LEFT JOIN rule ON rule.pattern = name.fits) "
 
 /* ---- where it must not be ---- */
 

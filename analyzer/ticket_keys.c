@@ -9,7 +9,7 @@
  * mbedTLS) 4; others (Go, rustls) begin with what is random. The names cannot be told apart by
  * their looks, but random bytes never come twice: a name that two different tickets bear names a
  * key, and so do 4 bytes that begin three names. All other names say nothing and are counted
- * together.
+ * together. CROSS JOIN holds SQLite to this order: flows once, and for each its name by an index.
  */
 #define ISO(ns) "strftime('%Y-%m-%dT%H:%M:%SZ', " ns " / 1000000000, 'unixepoch')"
 #define RELATIONS                                                                                  \
@@ -27,10 +27,10 @@
     " seen AS (SELECT {by,} key, ticket_key_name AS name, 1 AS offer,"                             \
     " resumed_by IN ('ticket', 'psk') IS TRUE AS accepted,"                                        \
     " start_epoch_ns - first_ns AS age_ns, start_epoch_ns, flow_id"                                \
-    " FROM ours JOIN key ON key.name = ticket_key_name"                                            \
+    " FROM ours CROSS JOIN key ON key.name = ticket_key_name"                                            \
     " WHERE handshake IN ('full', 'resumed', '0-rtt') UNION ALL"                                   \
     " SELECT {by,} key, issued_ticket_key_name, 0, 0, NULL, start_epoch_ns, flow_id"               \
-    " FROM ours JOIN key ON key.name = issued_ticket_key_name) "
+    " FROM ours CROSS JOIN key ON key.name = issued_ticket_key_name) "
 
 /* ---- keys ---- */
 

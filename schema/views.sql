@@ -326,7 +326,7 @@ WITH ticket AS (
         start_epoch_ns - first_ns AS age_ns,
         resumed_by IN ('ticket', 'psk') IS TRUE AS accepted
     FROM flow
-    JOIN key ON key.name = ticket_key_name
+    CROSS JOIN key ON key.name = ticket_key_name -- each flow once, in this order
     WHERE handshake IN ('full', 'resumed', '0-rtt') AND leg IN ('inbound', 'unknown')
 )
 SELECT

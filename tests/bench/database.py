@@ -148,8 +148,9 @@ def make(path, flows):
         size, started = os.path.getsize(path), time.monotonic()
         db.execute(sql)
         db.commit()
-        print(f"  {sql.split()[-3] if ' UNIQUE ' in sql else sql.split(' ON ')[0].split()[-1]:24}"
-              f" {time.monotonic() - started:6.1f} s {(os.path.getsize(path) - size) / 1e6:8,.0f} MB")
+        name = sql.partition(" ON ")[0].split()[-1]
+        print(f"  {name:24} {time.monotonic() - started:6.1f} s"
+              f" {(os.path.getsize(path) - size) / 1e6:8,.0f} MB")
     db.execute("ANALYZE")
     db.commit()
     db.close()

@@ -248,9 +248,9 @@ static int64_t time_of(const struct clock *c, uint64_t count)
 
 static void note_time(struct pcapng *p, int64_t at_ns)
 {
-    int64_t late_ns = p->latest_ns - at_ns;
     if (at_ns == FRAME_TIME_INVALID)
         return;
+    int64_t late_ns = p->latest_ns - at_ns;
     if (late_ns > 0 && late_ns <= FRAME_LATE_MAX_NS)
         p->late_packet = p->scanned_packets;
     else

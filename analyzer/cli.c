@@ -128,12 +128,15 @@ static const char HELP_FLOWS[] =
     "  -o, --output FILE       write there instead of standard output\n"
     "  -d, --database DB       the database file (firstflight.db)\n";
 
-static const char HELP_SHOW[] = "usage: firstflight show [-d DB] FLOW\n"
+static const char HELP_SHOW[] = "usage: firstflight show [-d DB] [OPTION]... FLOW\n"
                                 "\n"
                                 "Draws one connection: every TLS record with its time, side and "
                                 "length, what it is taken for and\n"
                                 "why. FLOW is a flow_id, a flow_uid or the first digits of one.\n"
                                 "\n"
+                                "      --format FORMAT     text (default), html: a page with the "
+                                "drawing and a table, or svg: the\n"
+                                "                          drawing alone\n"
                                 "  -o, --output FILE       write there instead of standard output\n"
                                 "  -d, --database DB       the database file (firstflight.db)\n";
 
@@ -346,7 +349,13 @@ static const struct {
       "options only",
       { OPTION_WHERE, OPTION_SINCE, OPTION_UNTIL, OPTION_COMMUNITY_ID, OPTION_LIMIT, OPTION_FORMAT,
         'o' } },
-    { "show", COMMAND_SHOW, HELP_SHOW, 1, 1, "one flow: its flow_id or flow_uid", { 'o' } },
+    { "show",
+      COMMAND_SHOW,
+      HELP_SHOW,
+      1,
+      1,
+      "one flow: its flow_id or flow_uid",
+      { OPTION_FORMAT, 'o' } },
     { "sql", COMMAND_SQL, HELP_SQL, 1, 1, "one query, in quotes", { OPTION_FORMAT, 'o' } },
     { "judge",
       COMMAND_JUDGE,

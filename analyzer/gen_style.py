@@ -17,9 +17,11 @@ HEADER = """\
 #ifndef PAGE_STYLE_H
 #define PAGE_STYLE_H
 
-/* What stands between <style> and </style>. */
-static const char PAGE_STYLE[] =
-{lines};
+/* The lines that stand between <style> and </style>. */
+static const char *const PAGE_STYLE[] = {{
+{lines}
+}};
+enum {{ PAGE_STYLE_LINES = sizeof PAGE_STYLE / sizeof *PAGE_STYLE }};
 
 /* Its hash as style-src takes it: Content Security Policy Level 3, 2.3.1. */
 #define PAGE_STYLE_SHA256 "{digest}"
@@ -34,7 +36,7 @@ def without_comments(css):
 
 def main():
     css = without_comments(pathlib.Path(sys.argv[1]).read_text(encoding="ascii"))
-    lines = "\n".join("    " + json.dumps(line) for line in css.splitlines(keepends=True))
+    lines = "\n".join("    " + json.dumps(line) + "," for line in css.splitlines(keepends=True))
     digest = base64.b64encode(hashlib.sha256(css.encode("ascii")).digest()).decode("ascii")
     pathlib.Path(sys.argv[2]).write_text(HEADER.format(lines=lines, digest=digest),
                                          encoding="ascii")

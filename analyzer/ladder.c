@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ladder.h"
+#include "ladder_parts.h"
 
-#include "explain.h"
 #include "hello.h"
 #include "moment.h"
 
@@ -11,31 +10,11 @@
 enum {
     ARROW_COLUMNS = EXPLAIN_LABEL_MAX + 5, /* "- " before, " ->" behind */
     BYTES_COLUMNS = 7,
-    STEPS_MAX = RECORDS_MAX + 16,
     TRIPS_MAX = 1000000, /* a bound for hostile databases */
 };
 
 /* 115 days: no ladder is higher. */
 #define TIME_SHOWN_MAX_NS INT64_C(10000000000000000)
-
-/* One line of the ladder: something that one side sent. */
-struct step {
-    int64_t at_ns; /* since the start of the flow */
-    enum side from;
-    int record;       /* index in facts.records; -1 = a mark that is no record */
-    const char *mark; /* its name, of a mark */
-};
-
-struct ladder {
-    const struct flow_row *row;
-    const struct facts *facts; /* NULL without */
-    struct judged judged;      /* only with facts */
-    size_t width;
-    bool utf8;
-    struct step steps[STEPS_MAX];
-    size_t step_count;
-    int window_first, window_last; /* steps between which early data could be sent; -1 = none */
-};
 
 /* Writes words behind a heading and empties them. */
 static void put_words(const struct ladder *l, const char *heading, struct text *words,
@@ -96,7 +75,7 @@ static void add_if_known(const struct ladder *l, struct text *t, const char *bef
     row_add_text(t, text, l->utf8);
 }
 
-static void add_title(const struct ladder *l, struct text *t)
+void ladder_add_title(const struct ladder *l, struct text *t)
 {
     const struct flow_row *row = l->row;
     add_verdict(l, t);
@@ -120,7 +99,7 @@ static void add_address(const struct ladder *l, struct text *t, struct row_text 
     text_addf(t, ipv6 ? "]:%lld" : ":%lld", (long long)port.value);
 }
 
-static void add_endpoints(const struct ladder *l, struct text *t)
+void ladder_add_endpoints(const struct ladder *l, struct text *t)
 {
     const struct flow_row *row = l->row;
     add_address(l, t, row->client_ip, row->client_port);
@@ -135,7 +114,7 @@ static void add_endpoints(const struct ladder *l, struct text *t)
     text_addf(t, "%s UTC", moment_text(row->start_epoch_ns.value, 6, start));
 }
 
-static void add_vantage(const struct ladder *l, struct text *t)
+void ladder_add_vantage(const struct ladder *l, struct text *t)
 {
     const struct flow_row *row = l->row;
     if (!row->client_rtt_ns.has) {
@@ -166,9 +145,14 @@ static void add_vantage(const struct ladder *l, struct text *t)
 
 /* ---- the steps ---- */
 
-static const struct record *record_of(const struct ladder *l, const struct step *step)
+const struct record *ladder_record(const struct ladder *l, const struct step *step)
 {
-    return &l->facts->records[step->record];
+    return step->record < 0 ? NULL : &l->facts->records[step->record];
+}
+
+const char *ladder_label(const struct ladder *l, const struct step *step)
+{
+    return step->record >= 0 ? explain_label(&l->judged, step->record) : step->mark;
 }
 
 /* Keeps the steps in order of time, those of one time in the order in which they are added. */
@@ -263,7 +247,7 @@ static void find_window(struct ladder *l)
 
 /* ---- the drawing of a step ---- */
 
-static void add_why(const struct ladder *l, const struct step *step, struct text *why)
+void ladder_add_why(const struct ladder *l, const struct step *step, struct text *why)
 {
     const struct flow_row *row = l->row;
     if (step->record >= 0) {
@@ -323,9 +307,9 @@ static void put_step(const struct ladder *l, size_t i, size_t time_columns, stru
     size_t words_columns =
         l->width - (2 * time_columns + 4 + ARROW_COLUMNS + 2 + BYTES_COLUMNS + 2);
     struct text why = { 0 }, bytes = { 0 };
-    add_why(l, step, &why);
+    ladder_add_why(l, step, &why);
     if (step->record >= 0)
-        text_add_count(&bytes, record_of(l, step)->len);
+        text_add_count(&bytes, ladder_record(l, step)->len);
     if (bytes.len > BYTES_COLUMNS)
         words_columns -= bytes.len - BYTES_COLUMNS;
 
@@ -337,8 +321,7 @@ static void put_step(const struct ladder *l, size_t i, size_t time_columns, stru
         text_add_repeated(out, " ", time_columns);
     }
     text_addf(out, " %s ", bracket(l, (int)i));
-    put_arrow(l, step, step->record >= 0 ? explain_label(&l->judged, step->record) : step->mark,
-              out);
+    put_arrow(l, step, ladder_label(l, step), out);
     struct bytes rest = text_bytes(text_string(&why));
     if (bytes.len > 0 || rest.len > 0)
         text_addf(out, "%*s", BYTES_COLUMNS, text_string(&bytes));
@@ -381,7 +364,7 @@ static void put_steps(const struct ladder *l, struct text *out)
 
 /* ---- below the ladder ---- */
 
-static void add_phases(const struct ladder *l, struct text *t)
+void ladder_add_phases(const struct ladder *l, struct text *t)
 {
     const struct flow_row *row = l->row;
     if (!row->response_ns.has) {
@@ -422,7 +405,7 @@ static int64_t expected_without_early_data(const struct flow_row *row)
     return expected + (row_true(row->answered_early) ? 1 : 0);
 }
 
-static void add_felt(const struct ladder *l, struct text *t)
+void ladder_add_felt(const struct ladder *l, struct text *t)
 {
     const struct flow_row *row = l->row;
     if (!row->perceived_ns.has)
@@ -479,7 +462,7 @@ static void add_count_of(struct text *t, struct row_integer count, const char *w
     text_add(t, what);
 }
 
-static void add_quality(const struct ladder *l, struct text *t)
+void ladder_add_quality(const struct ladder *l, struct text *t)
 {
     const struct flow_row *row = l->row;
     if (row_is(row->sides_seen, "both")) {
@@ -516,39 +499,47 @@ static void add_quality(const struct ladder *l, struct text *t)
 
 /* ---- all of it ---- */
 
-void ladder_draw(const struct flow_row *row, const struct facts *facts,
-                 const struct verdict *verdict, const struct server_profile_row *server,
-                 struct ladder_style style, struct text *out)
+struct ladder ladder_of(const struct flow_row *row, const struct facts *facts,
+                        const struct verdict *verdict, const struct server_profile_row *server,
+                        bool utf8)
 {
     assert((facts == NULL) == (verdict == NULL));
     assert(!facts || facts->record_count <= RECORDS_MAX);
     struct ladder l = { .row = row,
                         .facts = facts,
-                        .judged = { row, facts, verdict, server, style.utf8 },
-                        .utf8 = style.utf8 };
+                        .judged = { row, facts, verdict, server, utf8 },
+                        .utf8 = utf8 };
+    collect_steps(&l);
+    find_window(&l);
+    return l;
+}
+
+void ladder_draw(const struct flow_row *row, const struct facts *facts,
+                 const struct verdict *verdict, const struct server_profile_row *server,
+                 struct ladder_style style, struct text *out)
+{
+    struct ladder l = ladder_of(row, facts, verdict, server, style.utf8);
     l.width = style.width;
     if (l.width == 0 || l.width > LADDER_WIDTH_MAX)
         l.width = LADDER_WIDTH_MAX;
     if (l.width < LADDER_WIDTH_MIN)
         l.width = LADDER_WIDTH_MIN;
-    collect_steps(&l);
-    find_window(&l);
 
     struct text words = { 0 };
-    add_title(&l, &words);
+    ladder_add_title(&l, &words);
     put_words(&l, "", &words, out);
-    add_endpoints(&l, &words);
+    ladder_add_endpoints(&l, &words);
     put_words(&l, "", &words, out);
-    add_vantage(&l, &words);
+    ladder_add_vantage(&l, &words);
     put_words(&l, "", &words, out);
     text_add(out, "\n");
     put_steps(&l, out);
     text_add(out, "\n");
-    add_phases(&l, &words);
+    ladder_add_phases(&l, &words);
     put_words(&l, "time     ", &words, out);
-    add_felt(&l, &words);
+    ladder_add_felt(&l, &words);
     put_words(&l, "felt     ", &words, out);
-    add_quality(&l, &words);
+    ladder_add_quality(&l, &words);
     put_words(&l, "quality  ", &words, out);
     text_done(&words);
 }

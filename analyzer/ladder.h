@@ -11,6 +11,8 @@
 #include "judge.h"
 #include "text.h"
 
+struct page;
+
 /* Columns of table flow that a ladder shows; the others may stay empty. */
 #define LADDER_COLUMNS(INTEGER, REAL, TEXT)                                                        \
     INTEGER(flow_id)                                                                               \
@@ -102,5 +104,14 @@ struct ladder_style {
 void ladder_draw(const struct flow_row *row, const struct facts *facts,
                  const struct verdict *verdict, const struct server_profile_row *server,
                  struct ladder_style style, struct text *out);
+
+/* Adds the ladder alone as an SVG file, with colours for light and dark. */
+void ladder_add_svg(const struct flow_row *row, const struct facts *facts,
+                    const struct verdict *verdict, const struct server_profile_row *server,
+                    struct text *out);
+
+/* The same as a page, with a table of its steps; NULL without memory. Close it. */
+struct page *ladder_page(const struct flow_row *row, const struct facts *facts,
+                         const struct verdict *verdict, const struct server_profile_row *server);
 
 #endif

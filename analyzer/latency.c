@@ -11,6 +11,10 @@ static void group_done(struct latency_group *g)
 {
     for (size_t i = 0; i < SELECTION_BY_MAX; i++)
         free(g->by[i]);
+    for (size_t tls = 0; tls < TLS_GROUPS; tls++) {
+        for (size_t kind = 0; kind < COMPARED_KINDS; kind++)
+            free(g->classes[tls][kind].shape);
+    }
     free(g->late_site);
     free(g->refusal);
 }
@@ -358,6 +362,106 @@ static enum status read_gains(const struct selection *s, struct latency *l, stru
     gathering_done(&gathering);
     query_close(q);
     return status;
+}
+
+/* ---- shapes ---- */
+
+/* Adds the SQL of all steps of all classes: its last time, its flows and the sums of its phases. */
+static void add_shape_sql(const struct selection *s, struct text *sql)
+{
+    text_add(sql, "SELECT ");
+    selection_add_by_comma(s, sql);
+    text_add(sql, "is_13, kind, count(*), max(perceived_ns) / 1e6, count(connect_ns),"
+                  " sum(connect_ns) / 1e6, sum(hello_wait_ns) / 1e6, sum(tls_ns) / 1e6,"
+                  " sum(request_wait_ns) / 1e6, sum(server_wait_ns) / 1e6,"
+                  " sum(CASE WHEN connect_ns IS NOT NULL THEN perceived_ns - response_ns END) / 1e6"
+                  " FROM (SELECT *, " IS_13 " AS is_13, " KIND " AS kind,");
+    text_addf(sql, " ntile(%d) OVER (PARTITION BY ", SHAPE_STEPS);
+    selection_add_by_comma(s, sql);
+    text_add(sql, IS_13 ", " KIND " ORDER BY perceived_ns) AS step FROM ours WHERE " MEASURED ")"
+                        " GROUP BY ");
+    selection_add_by_comma(s, sql);
+    text_add(sql, "is_13, kind, step ORDER BY ");
+    selection_add_by_comma(s, sql);
+    text_add(sql, "is_13, kind, step");
+}
+
+/* A class whose steps are being read. */
+struct shaping {
+    struct class_latency *class;
+    int64_t seen;    /* flows so far */
+    double measured; /* flows between the quartiles with phases */
+};
+
+static void finish_shape(struct shaping *shaping)
+{
+    if (!shaping->class)
+        return;
+    for (size_t i = 0; i < SHAPE_PHASES; i++) {
+        double *phase = &shaping->class->shape->phase_ms[i];
+        *phase = shaping->measured > 0 ? *phase / shaping->measured : NAN;
+    }
+}
+
+static bool begin_shape(struct shaping *shaping, struct class_latency *class)
+{
+    if (shaping->class == class)
+        return true;
+    finish_shape(shaping);
+    *shaping = (struct shaping){ .class = NULL };
+    if (!class->shape)
+        class->shape = calloc(1, sizeof *class->shape);
+    if (class->shape)
+        shaping->class = class;
+    return class->shape != NULL;
+}
+
+/* Takes a step; its row stands at column `at`. */
+static void add_step(struct shaping *shaping, struct query *q, size_t at)
+{
+    struct class_shape *shape = shaping->class->shape;
+    int64_t flows = query_cell(q, at).integer;
+    double middle = ((double)shaping->seen + (double)flows / 2) / (double)shaping->class->flows;
+    shaping->seen += flows;
+    if (shape->count < SHAPE_STEPS) {
+        shape->share[shape->count] = (double)shaping->seen / (double)shaping->class->flows;
+        shape->ms[shape->count++] = real_of(query_cell(q, at + 1));
+    }
+    if (middle < 0.25 || middle > 0.75)
+        return;
+    shaping->measured += (double)query_cell(q, at + 2).integer;
+    for (size_t i = 0; i < SHAPE_PHASES; i++) {
+        double sum = real_of(query_cell(q, at + 3 + i));
+        shape->phase_ms[i] += isnan(sum) ? 0 : sum;
+    }
+}
+
+enum status latency_read_shapes(const struct selection *s, struct latency *l, struct text *error)
+{
+    struct text sql = { 0 };
+    struct query *q = NULL;
+    add_shape_sql(s, &sql);
+    enum status status =
+        sql.failed ? STATUS_NO_MEMORY : selection_query(s, text_string(&sql), &q, error);
+    text_done(&sql);
+    struct shaping shaping = { 0 };
+    size_t cursor = 0;
+    while (status == STATUS_OK && (status = selection_next(s, q, error)) == STATUS_OK) {
+        struct latency_group *g;
+        status = find_group(l, q, &cursor, &g);
+        if (status != STATUS_OK || !g)
+            continue;
+        bool is_13 = query_cell(q, s->by_count).integer != 0;
+        size_t kind = (size_t)query_cell(q, s->by_count + 1).integer;
+        struct class_latency *class = &g->classes[is_13 ? TLS_GROUP_13 : TLS_GROUP_12][kind];
+        if (!begin_shape(&shaping, class))
+            status = STATUS_NO_MEMORY;
+        else
+            add_step(&shaping, q, s->by_count + 2);
+    }
+    finish_shape(&shaping);
+    query_close(q);
+    return end_to_ok(status);
 }
 
 /* ---- all ---- */

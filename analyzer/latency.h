@@ -10,12 +10,35 @@
 
 enum tls_group { TLS_GROUP_13, TLS_GROUP_12, TLS_GROUPS }; /* the second stands for all older too */
 
+/*
+ * How the perceived times of a class are distributed, and where they went: what pictures need. The
+ * steps are its times in order, cut into equal numbers of flows.
+ */
+enum { SHAPE_STEPS = 50 };
+enum shape_phase {
+    SHAPE_CONNECT,
+    SHAPE_HELLO_WAIT,
+    SHAPE_TLS,
+    SHAPE_REQUEST_WAIT,
+    SHAPE_SERVER_WAIT,
+    SHAPE_WAY_BACK, /* perceived less observed: the last way to the client */
+    SHAPE_PHASES,
+};
+
+struct class_shape {
+    size_t count;
+    double share[SHAPE_STEPS], ms[SHAPE_STEPS]; /* this share of flows took at most so long */
+    /* Means over the flows between the quartiles, so that no outlier speaks for all; NAN = none. */
+    double phase_ms[SHAPE_PHASES];
+};
+
 /* Flows of one kind of handshake whose perceived time is known. NAN = not known, too few. */
 struct class_latency {
     int64_t flows;
     double p50_ms, p90_ms, p99_ms; /* perceived; NAN below quantile_least_count() */
     double rtt_ms, round_trips;    /* medians */
     double expected;               /* mean of expected_round_trips */
+    struct class_shape *shape;     /* NULL before latency_read_shapes() */
 };
 
 /* All flows that agree in the --by columns. */
@@ -48,6 +71,10 @@ enum { LATENCY_SEED = 1 }; /* of the intervals */
 MUST_USE enum status latency_read(const struct selection *s, struct latency *ret_latency,
                                   struct text *error);
 void latency_done(struct latency *l);
+
+/* Reads the shapes of all classes that have flows. */
+MUST_USE enum status latency_read_shapes(const struct selection *s, struct latency *l,
+                                         struct text *error);
 
 /* Whether any flow of the group, or of all groups, used 0-RTT and was measured. */
 bool latency_group_has_0rtt(const struct latency_group *g);

@@ -242,6 +242,18 @@ static int command_version(void)
 
 /* Commands that read the database and write to standard output or the file of -o */
 
+static enum status run_show(const struct command_line *line, struct database *database,
+                            struct table_style style, FILE *out, struct text *error)
+{
+    struct show_options show = { .flow = line->words[0],
+                                 .ladder = { .width = style.width, .utf8 = style.utf8 } };
+    if (line->format != NULL && !show_format_of(line->format, &show.format)) {
+        text_addf(error, "no such format: %s; there are text, html and svg", line->format);
+        return STATUS_USAGE;
+    }
+    return command_show(database, &show, out, error);
+}
+
 static enum status run_query(const struct command_line *line, struct database *database, FILE *out,
                              struct text *error)
 {
@@ -254,6 +266,8 @@ static enum status run_query(const struct command_line *line, struct database *d
         .by = line->by,
         .rules_file = line->rules,
     };
+    if (line->command == COMMAND_SHOW)
+        return run_show(line, database, style, out, error);
     if (line->format != NULL && !table_format_of(line->format, &style.format)) {
         text_addf(error,
                   "no such format: %s; there are table, csv, json, ndjson, markdown and html",
@@ -261,7 +275,7 @@ static enum status run_query(const struct command_line *line, struct database *d
         return STATUS_USAGE;
     }
     if (style.format == TABLE_HTML && line->command != COMMAND_REPORT) {
-        text_add(error, "--format html is for report");
+        text_add(error, "--format html is for report and show");
         return STATUS_USAGE;
     }
     switch (line->command) {
@@ -279,10 +293,6 @@ static enum status run_query(const struct command_line *line, struct database *d
                                        .style = style };
         return command_flows(database, &flows, out, error);
     }
-    case COMMAND_SHOW:
-        return command_show(database, line->words[0],
-                            (struct ladder_style){ .width = style.width, .utf8 = style.utf8 }, out,
-                            error);
     case COMMAND_SQL:
         return command_sql(database, line->words[0], style, out, error);
     case COMMAND_CAPTURES:
@@ -290,6 +300,7 @@ static enum status run_query(const struct command_line *line, struct database *d
     case COMMAND_JUDGE:
         return command_check(database, style, out, error);
     case COMMAND_NONE:
+    case COMMAND_SHOW:
     case COMMAND_INGEST:
     case COMMAND_DOCTOR:
     case COMMAND_SET_RULES:
@@ -302,6 +313,14 @@ static enum status run_query(const struct command_line *line, struct database *d
     return STATUS_USAGE;
 }
 
+/* Pages are UTF-8 wherever they are made; what may be shown is asked of the locale. */
+static void prepare_locale(const struct command_line *line)
+{
+    if (line->format != NULL &&
+        (strcmp(line->format, "html") == 0 || strcmp(line->format, "svg") == 0) && !is_utf8())
+        setlocale(LC_CTYPE, "C.UTF-8");
+}
+
 static int command_query(const struct command_line *line)
 {
     struct database *database = NULL;
@@ -311,6 +330,7 @@ static int command_query(const struct command_line *line)
     if (out == NULL) {
         text_addf(&error, "%s: cannot be written: %s", line->output, strerror(errno));
     } else {
+        prepare_locale(line);
         status = database_open(line->database, &database);
         if (status != STATUS_OK)
             text_add(&error, database == NULL ? "out of memory" : database_error(database));
@@ -321,6 +341,7 @@ static int command_query(const struct command_line *line)
             status = STATUS_IO;
         }
     }
+    setlocale(LC_CTYPE, "");
     if (status != STATUS_OK)
         complain(text_string(&error));
     database_close(database);

@@ -156,13 +156,21 @@ void page_table(struct page *p, const char *name, const struct page_column *colu
     }
 }
 
-/* Adds an empty cell to the table that was begun last; NULL where nothing can be added. */
-static struct page_cell *add_cell(struct page *p)
+/* The table that was begun last; NULL where nothing can be added. */
+static struct page_table *last_table(struct page *p)
 {
     if (!p || p->failed)
         return NULL;
     assert(p->block_count > 0 && p->blocks[p->block_count - 1].table);
-    struct page_table *t = p->blocks[p->block_count - 1].table;
+    return p->blocks[p->block_count - 1].table;
+}
+
+/* Adds an empty cell to the table that was begun last; NULL where nothing can be added. */
+static struct page_cell *add_cell(struct page *p)
+{
+    struct page_table *t = last_table(p);
+    if (!t)
+        return NULL;
     if (t->cell_count == t->cell_capacity) {
         size_t capacity = t->cell_capacity ? 2 * t->cell_capacity : 64;
         struct page_cell *cells = reallocarray(t->cells, capacity, sizeof *cells);
@@ -206,6 +214,50 @@ void page_rest(struct page *p, const char *format, ...)
             break;
         (void)add_cell(p);
     }
+}
+
+void page_draw(struct page *p, const struct page_picture *picture)
+{
+    struct page_table *t = last_table(p);
+    if (!t)
+        return;
+    assert(picture->count > 0 && picture->first + picture->count <= t->column_count);
+    assert(picture->kind != PAGE_RANGES || picture->count == 3);
+    t->drawing = (struct page_drawing){ .kind = picture->kind,
+                                        .title = keep_string(p, picture->title),
+                                        .first = picture->first,
+                                        .count = picture->count,
+                                        .low_ns = picture->low_ns,
+                                        .high_ns = picture->high_ns };
+}
+
+void page_draw_svg(struct page *p, const char *title, const struct text *svg)
+{
+    struct page_table *t = last_table(p);
+    if (!t)
+        return;
+    p->failed |= svg->failed;
+    t->drawing = (struct page_drawing){ .kind = PAGE_LINES,
+                                        .title = keep_string(p, title),
+                                        .count = 1,
+                                        .svg = keep_string(p, text_string(svg)) };
+}
+
+bool page_is_figure(const struct page_table *t)
+{
+    return t->drawing.count > 0 && t->drawing.kind != PAGE_RANGES && t->drawing.kind != PAGE_STACKS;
+}
+
+bool page_has_bars_before(const struct page_table *t, size_t column)
+{
+    return t->drawing.count > 0 && !page_is_figure(t) && column == t->drawing.first;
+}
+
+double page_number(const struct page_cell *cell)
+{
+    if (cell->type == CELL_REAL)
+        return cell->real;
+    return cell->type == CELL_INTEGER ? (double)cell->integer : NAN;
 }
 
 size_t page_row_count(const struct page_table *t)

@@ -64,6 +64,33 @@ void page_cell(struct page *p, struct cell value);
  */
 void page_rest(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* ---- pictures: HTML only, drawn from the table that was begun last ---- */
+
+/*
+ * Each picture shows columns `first` to `first + count - 1` of the table; lines and parts are named
+ * by the titles of their columns. Ranges and stacks are drawn inside of the rows, in a column of
+ * their own before `first`. The others are figures; their table is folded below them, and not
+ * shown as text. Figures that follow each other stand side by side. Classes of handshakes have the
+ * same colour everywhere.
+ */
+enum page_picture_kind {
+    PAGE_RANGES,  /* three times, as p50, p90, p99, on one logarithmic axis */
+    PAGE_STACKS,  /* times that add up to a whole, on one linear axis */
+    PAGE_CURVES,  /* shares of flows that took at most these times; column 0 is PAGE_PERCENT */
+    PAGE_LINES,   /* one value per row, from zero; column 0 is the PAGE_TIME of the row */
+    PAGE_COLUMNS, /* the same as parts of a whole, one on the other */
+};
+
+struct page_picture {
+    enum page_picture_kind kind;
+    const char *title; /* of the column or the figure */
+    size_t first, count;
+    double low_ns, high_ns; /* of curves that are to be compared with others; 0: their own */
+};
+
+/* Adds a picture, at most one per table, once all cells are there. */
+void page_draw(struct page *p, const struct page_picture *picture);
+
 /*
  * Writes the page. Aligned tables and markdown: everything in order. CSV and NDJSON: the first
  * table alone. JSON: an object with "title", each table as an array under its name, and every

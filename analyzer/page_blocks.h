@@ -2,6 +2,7 @@
 #ifndef PAGE_BLOCKS_H
 #define PAGE_BLOCKS_H
 /* The inside of a page, for its writers. */
+#include "chart.h"
 #include "page.h"
 
 enum block_kind {
@@ -31,11 +32,21 @@ struct page_head {
     enum page_kind kind;
 };
 
+/* As struct page_picture; count 0: none. */
+struct page_drawing {
+    enum page_picture_kind kind;
+    struct page_span title;
+    size_t first, count;
+    double low_ns, high_ns;
+    struct page_span svg; /* a picture that was drawn elsewhere; empty: none */
+};
+
 struct page_table {
     struct page_head *columns;
     size_t column_count;
     struct page_cell *cells;
     size_t cell_count, cell_capacity;
+    struct page_drawing drawing;
 };
 
 struct page_block {
@@ -73,6 +84,33 @@ void page_add_cell(const struct page *p, const struct page_cell *cell, enum page
 
 /* The cell as a value; its bytes are views of the page. */
 struct cell page_value(const struct page *p, const struct page_cell *cell);
+
+/*
+ * Adds a picture to the table that was begun last that is no view of its columns but says the same:
+ * an SVG element in which all texts are escaped, written as it is.
+ */
+void page_draw_svg(struct page *p, const char *title, const struct text *svg);
+
+/* Number of a cell; NAN where it holds none. */
+double page_number(const struct page_cell *cell);
+
+/* Whether the table is drawn as a figure, with itself folded below. */
+bool page_is_figure(const struct page_table *t);
+
+/* Whether a column of bars stands before the column. */
+bool page_has_bars_before(const struct page_table *t, size_t column);
+
+/* The writers of pictures as HTML: scale, head and cell of the column of bars, and the figure
+ * itself. */
+struct chart_scale page_bar_scale(const struct page_table *t);
+void page_put_bar_head(const struct page *p, const struct page_table *t, struct chart_scale scale,
+                       struct text *out);
+void page_put_bar(const struct page *p, const struct page_table *t, size_t row,
+                  struct chart_scale scale, struct text *out);
+void page_put_figure(const struct page *p, const struct page_table *t, struct text *out);
+
+/* Adds the mark of a part of a stack to the title of its column; nothing for other columns. */
+void page_put_part_mark(const struct page_table *t, size_t column, struct text *out);
 
 /* The writers for people: add the whole page to out. */
 void page_put_text(const struct page *p, struct table_style style, struct text *out);

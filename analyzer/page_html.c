@@ -17,18 +17,23 @@ static void put_head(const struct page *p, struct text *out)
                   "<meta name=\"referrer\" content=\"no-referrer\">\n<title>");
     text_add_html(out, page_bytes(p, p->title));
     text_add(out, "</title>\n<style>");
-    text_add(out, PAGE_STYLE);
+    for (size_t i = 0; i < PAGE_STYLE_LINES; i++)
+        text_add(out, PAGE_STYLE[i]);
     text_add(out, "</style>\n</head>\n");
 }
 
 /* -- tables -- */
 
-static void put_header(const struct page *p, const struct page_table *t, struct text *out)
+static void put_header(const struct page *p, const struct page_table *t, struct chart_scale scale,
+                       struct text *out)
 {
     text_add(out, "<thead><tr>");
     for (size_t i = 0; i < t->column_count; i++) {
         bool number = page_is_number(t->columns[i].kind);
+        if (page_has_bars_before(t, i))
+            page_put_bar_head(p, t, scale, out);
         text_add(out, number ? "<th scope=\"col\" class=\"number\">" : "<th scope=\"col\">");
+        page_put_part_mark(t, i, out);
         text_add_html(out, page_bytes(p, t->columns[i].title));
         text_add(out, "</th>");
     }
@@ -82,18 +87,28 @@ static void put_cell(const struct page *p, const struct page_cell *cell, enum pa
     text_done(&value);
 }
 
-static void put_row(const struct page *p, const struct page_table *t, size_t row, struct text *out)
+/* Whether the column of bars lies behind the beginning of column i. */
+static bool has_bars_from(const struct page_table *t, size_t i)
+{
+    return t->drawing.count > 0 && !page_is_figure(t) && t->drawing.first >= i;
+}
+
+static void put_row(const struct page *p, const struct page_table *t, size_t row,
+                    struct chart_scale scale, struct text *out)
 {
     bool new_group = t->columns[0].kind == PAGE_GROUP && !page_repeats(p, t, row, 0);
     text_add(out, new_group ? "<tr class=\"group\">" : "<tr>");
     for (size_t i = 0; i < t->column_count; i++) {
         const struct page_cell *cell = page_at(t, row, i);
         if (cell->is_rest) {
-            text_addf(out, "<td class=\"rest\" colspan=\"%zu\">", t->column_count - i);
+            size_t columns = t->column_count - i + has_bars_from(t, i);
+            text_addf(out, "<td class=\"rest\" colspan=\"%zu\">", columns);
             text_add_html(out, page_bytes(p, cell->bytes));
             text_add(out, "</td>");
             break;
         }
+        if (page_has_bars_before(t, i))
+            page_put_bar(p, t, row, scale, out);
         if (t->columns[i].kind == PAGE_GROUP)
             put_group(p, t, row, i, out);
         else
@@ -103,21 +118,60 @@ static void put_row(const struct page *p, const struct page_table *t, size_t row
 }
 
 /* A table may be wider than the window: then it alone is moved, also with the keyboard. */
-static void put_table(const struct page *p, const struct page_block *block, struct text *out)
+static void put_rows(const struct page *p, const struct page_block *block, struct text *out)
 {
     const struct page_table *t = block->table;
-    if (page_row_count(t) == 0) {
-        text_add(out, "<p class=\"none\">none</p>\n");
-        return;
-    }
     text_add(out, "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"");
     text_add_html(out, page_bytes(p, block->name));
     text_add(out, "\"><table>\n");
-    put_header(p, t, out);
+    struct chart_scale scale = page_bar_scale(t);
+    put_header(p, t, scale, out);
     text_add(out, "<tbody>\n");
     for (size_t row = 0; row < page_row_count(t); row++)
-        put_row(p, t, row, out);
+        put_row(p, t, row, scale, out);
     text_add(out, "</tbody></table></div>\n");
+}
+
+static bool is_figure(const struct page *p, size_t i)
+{
+    return i < p->block_count && p->blocks[i].table && page_is_figure(p->blocks[i].table);
+}
+
+/* A picture that was drawn elsewhere has a width of its own, perhaps more than the window. */
+static void put_picture(const struct page *p, const struct page_table *t, struct text *out)
+{
+    if (t->drawing.svg.len == 0) {
+        page_put_figure(p, t, out);
+        return;
+    }
+    text_add(out, "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"");
+    text_add_html(out, page_bytes(p, t->drawing.title));
+    text_add(out, "\">\n");
+    text_add_bytes(out, page_bytes(p, t->drawing.svg));
+    text_add(out, "</div>");
+}
+
+static void put_figure(const struct page *p, size_t i, struct text *out)
+{
+    text_add(out, i == 0 || !is_figure(p, i - 1) ? "<div class=\"panels\">\n" : "");
+    text_add(out, "<figure><figcaption>");
+    text_add_html(out, page_bytes(p, p->blocks[i].table->drawing.title));
+    text_add(out, "</figcaption>\n");
+    put_picture(p, p->blocks[i].table, out);
+    text_add(out, "\n<details><summary>as a table</summary>\n");
+    put_rows(p, &p->blocks[i], out);
+    text_add(out, "</details></figure>\n");
+    text_add(out, is_figure(p, i + 1) ? "" : "</div>\n");
+}
+
+static void put_table(const struct page *p, size_t i, struct text *out)
+{
+    if (is_figure(p, i))
+        put_figure(p, i, out);
+    else if (page_row_count(p->blocks[i].table) == 0)
+        text_add(out, "<p class=\"none\">none</p>\n");
+    else
+        put_rows(p, &p->blocks[i], out);
 }
 
 /* -- blocks -- */
@@ -161,7 +215,7 @@ static void put_block(const struct page *p, size_t i, struct text *out)
         put_fact(p, i, out);
         break;
     case BLOCK_TABLE:
-        put_table(p, block, out);
+        put_table(p, i, out);
         break;
     }
 }

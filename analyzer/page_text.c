@@ -165,6 +165,8 @@ static void put_block(const struct lines *l, size_t i)
         put_fact(l, i);
         break;
     case BLOCK_TABLE:
+        if (page_is_figure(block->table))
+            break;
         text_add(l->out, before != BLOCK_HEADING ? "\n" : "");
         put_table(l, block->table);
         break;
@@ -260,6 +262,8 @@ void page_put_markdown(const struct page *p, struct text *out)
     for (size_t i = 0; i < p->block_count; i++) {
         bool in_list =
             i > 0 && p->blocks[i].kind == BLOCK_FACT && p->blocks[i - 1].kind == BLOCK_FACT;
+        if (p->blocks[i].table && page_is_figure(p->blocks[i].table))
+            continue;
         text_add(out, in_list ? "" : "\n");
         put_markdown_block(p, &p->blocks[i], out);
     }

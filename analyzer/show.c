@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "show.h"
 
+#include "page.h"
+#include "profile_json.h"
 #include "result.h"
 
 #include <stdlib.h>
@@ -168,50 +170,146 @@ static enum status read_server(struct database *d, int64_t flow_id,
     return status;
 }
 
+/*
+ * Everything that was learned of a server, as it was when its flows were judged: of the flow's
+ * server name and of all names of the address.
+ */
+static enum status learn_row(struct query *q, struct profiles *profiles)
+{
+    static const int64_t LIMIT_NS = INT64_MAX / 2;
+    struct text ip = { 0 }, name = { 0 };
+    text_add_bytes(&ip, query_cell(q, 0).bytes);
+    text_add_bytes(&name, query_cell(q, 2).bytes);
+    unsigned level;
+    struct profile profile = {
+        .is_wide = query_cell(q, 3).integer != 0,
+        .server.port = (uint16_t)query_cell(q, 1).integer,
+        .first_ns = query_cell(q, 4).integer,
+        .last_ns = query_cell(q, 5).integer,
+        .flows = (uint64_t)query_cell(q, 6).integer,
+    };
+    if (!profile.is_wide && name.len > 0)
+        profile.server_name = name.at;
+    bool whole = profile.first_ns <= profile.last_ns && profile.first_ns > -LIMIT_NS &&
+                 profile.last_ns < LIMIT_NS && query_cell(q, 6).integer >= 0 &&
+                 address_parse(text_string(&ip), &profile.server.address) &&
+                 profile_from_json(query_cell(q, 7).bytes, &profile, &level);
+    enum status status = whole ? profiles_merge(profiles, &profile, level) : STATUS_OK;
+    if (ip.failed || name.failed)
+        status = STATUS_NO_MEMORY;
+    text_done(&ip);
+    text_done(&name);
+    return status;
+}
+
+static enum status read_profiles(struct database *d, int64_t flow_id, struct profiles *profiles,
+                                 struct text *error)
+{
+    struct query *q = NULL;
+    enum status status =
+        query_open(d,
+                   "SELECT p.server_ip, p.server_port, p.sni, p.all_names, p.from_epoch_ns,"
+                   " p.to_epoch_ns, p.flows, p.learned FROM flow AS f"
+                   " JOIN server_profile AS p ON p.server_ip = f.server_ip"
+                   " AND p.server_port = f.server_port"
+                   " AND (p.all_names = 1 OR p.sni = ifnull(f.sni, ''))"
+                   " WHERE f.flow_id = :flow_id",
+                   &q);
+    if (status == STATUS_OK)
+        status = query_bind_integer(q, ":flow_id", flow_id);
+    while (status == STATUS_OK && (status = query_next(q)) == STATUS_OK)
+        status = learn_row(q, profiles);
+    query_close(q);
+    profiles_settle(profiles);
+    return status == STATUS_END ? STATUS_OK : failed(d, status, error);
+}
+
+/* Judges as ingest did: by the flow's facts and what its server's other flows show. */
+static enum status judge_again(struct database *d, int64_t flow_id, const struct facts *facts,
+                               struct verdict *ret_verdict, struct text *error)
+{
+    struct profiles *profiles = profiles_open();
+    if (!profiles)
+        return STATUS_NO_MEMORY;
+    enum status status = read_profiles(d, flow_id, profiles, error);
+    if (status == STATUS_OK)
+        *ret_verdict = judge(facts, profiles_find(profiles, facts));
+    profiles_close(profiles);
+    return status;
+}
+
 /* ---- all ---- */
 
-static enum status draw(const struct flow_row *row, const struct facts *facts,
-                        const struct server_profile_row *server, struct ladder_style style,
-                        FILE *out)
+bool show_format_of(const char *name, enum show_format *ret_format)
 {
+    static const char *const names[] = { "text", "html", "svg" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *ret_format = (enum show_format)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status write_html(const struct flow_row *row, const struct facts *facts,
+                              const struct verdict *verdict,
+                              const struct server_profile_row *server, FILE *out)
+{
+    struct page *page = ladder_page(row, facts, verdict, server);
+    enum status status = page_write(page, (struct table_style){ .format = TABLE_HTML }, out);
+    page_close(page);
+    return status;
+}
+
+static enum status draw(const struct flow_row *row, const struct facts *facts,
+                        const struct verdict *verdict, const struct server_profile_row *server,
+                        const struct show_options *options, FILE *out)
+{
+    if (options->format == SHOW_HTML)
+        return write_html(row, facts, verdict, server, out);
     struct text text = { 0 };
-    struct verdict verdict = { 0 };
-    if (facts)
-        verdict = judge(facts, NULL);
-    ladder_draw(row, facts, facts ? &verdict : NULL, server, style, &text);
+    if (options->format == SHOW_SVG)
+        ladder_add_svg(row, facts, verdict, server, &text);
+    else
+        ladder_draw(row, facts, verdict, server, options->ladder, &text);
     enum status status = result_write_text(&text, out);
     text_done(&text);
     return status;
 }
 
 static enum status show(struct database *d, int64_t flow_id, struct query *row_query,
-                        struct ladder_style style, FILE *out, struct text *error)
+                        const struct show_options *options, FILE *out, struct text *error)
 {
     struct flow_row row;
     struct facts facts = { 0 };
+    struct verdict verdict = { 0 };
     struct server_profile_row server;
     bool has_facts = false, has_server = false;
     read_row(row_query, &row);
     enum status status = read_facts(d, flow_id, &facts, &has_facts, error);
     if (status == STATUS_OK)
         status = read_server(d, flow_id, &server, &has_server, error);
+    if (status == STATUS_OK && has_facts)
+        status = judge_again(d, flow_id, &facts, &verdict, error);
     if (status == STATUS_OK)
-        status = draw(&row, has_facts ? &facts : NULL, has_server ? &server : NULL, style, out);
+        status = draw(&row, has_facts ? &facts : NULL, has_facts ? &verdict : NULL,
+                      has_server ? &server : NULL, options, out);
     facts_done(&facts);
     return status;
 }
 
-enum status command_show(struct database *database, const char *flow, struct ladder_style style,
-                         FILE *out, struct text *error)
+enum status command_show(struct database *database, const struct show_options *options, FILE *out,
+                         struct text *error)
 {
     int64_t flow_id;
     struct query *q = NULL;
     bool has = false;
-    enum status status = resolve(database, flow, &flow_id, error);
+    enum status status = resolve(database, options->flow, &flow_id, error);
     if (status == STATUS_OK)
         status = open_row(database, ROW_SQL, flow_id, &q, &has, error);
     if (status == STATUS_OK && has)
-        status = show(database, flow_id, q, style, out, error);
+        status = show(database, flow_id, q, options, out, error);
     query_close(q);
     return result_end(status, database, out, error);
 }

@@ -7,12 +7,27 @@
 
 #include <stdio.h>
 
+enum show_format {
+    SHOW_TEXT,
+    SHOW_HTML, /* a page */
+    SHOW_SVG,  /* the ladder alone */
+};
+
+/* Reads "text", "html", "svg". */
+bool show_format_of(const char *name, enum show_format *ret_format);
+
+struct show_options {
+    const char *flow;
+    enum show_format format;
+    struct ladder_style ladder; /* of SHOW_TEXT */
+};
+
 /*
  * Draws a flow: its flow_id, its flow_uid, or the first hex digits of that (four or more, which
  * no other flow has). STATUS_USAGE: there is no such flow, or more than one. On failure error has
  * the text.
  */
-MUST_USE enum status command_show(struct database *database, const char *flow,
-                                  struct ladder_style style, FILE *out, struct text *error);
+MUST_USE enum status command_show(struct database *database, const struct show_options *options,
+                                  FILE *out, struct text *error);
 
 #endif

@@ -28,6 +28,9 @@ LEVELS = [
     "texts csv prefix prefix_set mmdb region sites places",
     # edges to files, libraries and people
     "sandbox inflate source lookahead capture pcapng order interleave manifest inputs path_labels label rules privacy store merge query sql_functions statistics "
+    "sandbox inflate source lookahead capture pcapng order interleave manifest inputs path_labels label rules store merge query sql_functions statistics "
+    "sandbox inflate source lookahead capture pcapng order interleave inputs path_labels label rules store merge query sql_functions statistics "
+    "chart page_pictures ladder_parts ladder_svg "
     "comparison selection latency table page page_blocks page_text page_html overview page_query "
     "result regions early_data policy replays ticket_keys report flows captures explain "
     "ladder show "
@@ -38,7 +41,7 @@ LEVELS = [
 
 # Made from schema/ at build time: plain values for everyone, SQL text for the files named here.
 GENERATED = {"flow_row.h": None, "flow_row_sql.h": {"store"},
-             "page_style.h": {"page_html"}}
+             "page_style.h": {"page_html", "ladder_svg"}}
 
 # Third-party headers (as a prefix of the name in the include), and who may include them.
 LIBRARIES = {

@@ -212,6 +212,46 @@ Test(page, a_group_begins_anew_where_one_left_of_it_does)
     expect_written(p, (struct table_style){ 0 }, "t\n\na  b\n1  x\n\n2  x\n-  x\n");
 }
 
+static struct page *drawn(enum page_picture_kind kind)
+{
+    static const struct page_column columns[] = {
+        { "time", NULL, PAGE_TIME },
+        { "a_ns", "a", PAGE_MS },
+        { "b_ns", "b", PAGE_MS },
+        { "c_ns", "c", PAGE_MS },
+    };
+    struct page *p = page_open("t");
+    page_table(p, "times", columns, 4);
+    for (int64_t row = 1; row <= 3; row++) {
+        page_cell(p, cell_text("2026-06-02T14:03"));
+        page_cell(p, cell_integer(row * 1000000));
+        page_cell(p, cell_integer(row * 2000000));
+        page_cell(p, cell_null());
+    }
+    page_draw(p, &(struct page_picture){ .kind = kind, .title = "<T>", .first = 1, .count = 3 });
+    return p;
+}
+
+Test(page, every_picture_stands_beside_the_table_it_was_drawn_from)
+{
+    for (enum page_picture_kind kind = PAGE_RANGES; kind <= PAGE_COLUMNS; kind++) {
+        bool figure = kind != PAGE_RANGES && kind != PAGE_STACKS;
+        char *html = written(drawn(kind), (struct table_style){ .format = TABLE_HTML });
+        cr_expect_not_null(strstr(html, "role=\"img\""), "%d", kind);
+        cr_expect_not_null(strstr(html, "<table>"), "%d", kind);
+        cr_expect_not_null(strstr(html, "&#60;T&#62;"), "%d", kind);
+        cr_expect_eq(strstr(html, "<figure>") != NULL, figure, "%d", kind);
+        cr_expect_null(strstr(html, "nan"), "%d", kind);
+        free(html);
+        char *text = written(drawn(kind), (struct table_style){ .utf8 = true });
+        cr_expect_eq(strstr(text, "2.00") == NULL, figure, "%d", kind);
+        free(text);
+        char *csv = written(drawn(kind), (struct table_style){ .format = TABLE_CSV });
+        cr_expect_not_null(strstr(csv, ",1000000,2000000,\r\n"), "%d", kind);
+        free(csv);
+    }
+}
+
 Test(page, what_cannot_be_made_or_written_says_so)
 {
     page_text(NULL, "nothing");

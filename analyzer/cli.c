@@ -137,6 +137,8 @@ static const char HELP_SHOW[] = "usage: firstflight show [-d DB] [OPTION]... FLO
                                 "      --format FORMAT     text (default), html: a page with the "
                                 "drawing and a table, or svg: the\n"
                                 "                          drawing alone\n"
+                                "      --pcap FILE         write its packets there instead, out "
+                                "of the captures they were read from\n"
                                 "  -o, --output FILE       write there instead of standard output\n"
                                 "  -d, --database DB       the database file (firstflight.db)\n";
 
@@ -272,6 +274,7 @@ enum option_code {
     OPTION_COMMUNITY_ID,
     OPTION_LIMIT,
     OPTION_CHECK,
+    OPTION_PCAP,
     OPTION_RULES,
     OPTION_VERSION,
 };
@@ -305,6 +308,7 @@ static const struct option OPTIONS[] = {
     { "community-id", required_argument, NULL, OPTION_COMMUNITY_ID },
     { "limit", required_argument, NULL, OPTION_LIMIT },
     { "check", no_argument, NULL, OPTION_CHECK },
+    { "pcap", required_argument, NULL, OPTION_PCAP },
     { "rules", required_argument, NULL, OPTION_RULES },
     { "database", required_argument, NULL, 'd' },
     { "output", required_argument, NULL, 'o' },
@@ -355,7 +359,7 @@ static const struct {
       1,
       1,
       "one flow: its flow_id or flow_uid",
-      { OPTION_FORMAT, 'o' } },
+      { OPTION_FORMAT, OPTION_PCAP, 'o' } },
     { "sql", COMMAND_SQL, HELP_SQL, 1, 1, "one query, in quotes", { OPTION_FORMAT, 'o' } },
     { "judge",
       COMMAND_JUDGE,
@@ -565,6 +569,9 @@ static bool take_option(struct command_line *line, int option, char *value)
         return read_count(value, &line->limit);
     case OPTION_CHECK:
         line->check = true;
+        return true;
+    case OPTION_PCAP:
+        line->pcap = value;
         return true;
     case OPTION_RULES:
         line->rules = value;

@@ -34,6 +34,7 @@ struct command_line {
     const char *by, *where, *since, *until, *baseline, *community_id;
     int64_t limit;        /* -1 = none given */
     bool check;           /* of judge */
+    const char *pcap;     /* of show */
     const char *rules;    /* of report and set-rules; NULL = none given */
     enum command help_of; /* COMMAND_NONE: of the program */
 };

@@ -246,6 +246,7 @@ static enum status run_show(const struct command_line *line, struct database *da
                             struct table_style style, FILE *out, struct text *error)
 {
     struct show_options show = { .flow = line->words[0],
+                                 .pcap = line->pcap,
                                  .ladder = { .width = style.width, .utf8 = style.utf8 } };
     if (line->format != NULL && !show_format_of(line->format, &show.format)) {
         text_addf(error, "no such format: %s; there are text, html and svg", line->format);
@@ -348,6 +349,8 @@ static int command_query(const struct command_line *line)
     text_done(&error);
     if (out != NULL && out != stdout)
         fclose(out);
+    if (status == STATUS_DAMAGED)
+        return EXIT_DAMAGED;
     return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }
 

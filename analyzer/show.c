@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "show.h"
 
+#include "extract.h"
 #include "page.h"
 #include "profile_json.h"
 #include "result.h"
@@ -299,6 +300,28 @@ static enum status show(struct database *d, int64_t flow_id, struct query *row_q
     return status;
 }
 
+/* Says what was written, and on failure or where captures are missing, which. */
+static enum status write_packets(struct database *d, int64_t flow_id, const char *path, FILE *out,
+                                 struct text *error)
+{
+    struct extract_result result;
+    struct text words = { 0 };
+    enum status status = extract_flow(d, flow_id, path, &result, error);
+    if (status == STATUS_OK) {
+        text_add_count(&words, (int64_t)result.packets);
+        text_addf(&words, " packets of flow %lld from %zu capture%s\n", (long long)flow_id,
+                  result.files_read, result.files_read == 1 ? "" : "s");
+        status = result_write_text(&words, out);
+    }
+    if (result.notes.len > 0)
+        text_addf(error, "%s%s", error->len > 0 ? ": " : "", text_string(&result.notes));
+    if (status == STATUS_OK && result.notes.len > 0)
+        status = STATUS_DAMAGED;
+    text_done(&result.notes);
+    text_done(&words);
+    return status;
+}
+
 enum status command_show(struct database *database, const struct show_options *options, FILE *out,
                          struct text *error)
 {
@@ -306,6 +329,9 @@ enum status command_show(struct database *database, const struct show_options *o
     struct query *q = NULL;
     bool has = false;
     enum status status = resolve(database, options->flow, &flow_id, error);
+    if (status == STATUS_OK && options->pcap)
+        return result_end(write_packets(database, flow_id, options->pcap, out, error), database,
+                          out, error);
     if (status == STATUS_OK)
         status = open_row(database, ROW_SQL, flow_id, &q, &has, error);
     if (status == STATUS_OK && has)

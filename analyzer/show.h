@@ -20,12 +20,13 @@ struct show_options {
     const char *flow;
     enum show_format format;
     struct ladder_style ladder; /* of SHOW_TEXT */
+    const char *pcap;           /* write the packets there instead of drawing; NULL: draw */
 };
 
 /*
  * Draws a flow: its flow_id, its flow_uid, or the first hex digits of that (four or more, which
  * no other flow has). STATUS_USAGE: there is no such flow, or more than one. On failure error has
- * the text.
+ * the text, with STATUS_DAMAGED of the captures whose packets are missing.
  */
 MUST_USE enum status command_show(struct database *database, const struct show_options *options,
                                   FILE *out, struct text *error);

@@ -163,6 +163,8 @@ enum { BAR_HEIGHT = 20, BAR_MIDDLE = BAR_HEIGHT / 2 };
 
 void chart_add_axis(struct chart_scale scale, struct text *out)
 {
+    /* Cells are narrow: a number near the last one would touch it. */
+    static const double LAST_TICK_ALONE = 0.76;
     double ticks[CHART_TICKS_MAX];
     size_t count = chart_ticks(scale, ticks);
     text_addf(out, "<svg class=\"axis\" aria-hidden=\"true\" width=\"100%%\" height=\"%d\">",
@@ -170,6 +172,8 @@ void chart_add_axis(struct chart_scale scale, struct text *out)
     for (size_t i = 0; i < count; i++) {
         double place = chart_place(scale, ticks[i]);
         add_vertical(place, BAR_HEIGHT - 4, BAR_HEIGHT, "tick", out);
+        if (i + 1 < count && place > LAST_TICK_ALONE)
+            continue;
         begin_text(place, BAR_HEIGHT - 7, anchor_at(place), out);
         add_tick_number(out, ticks[i]);
         text_add(out, "</text>");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "regions.h"
 
-#include "latency.h"
-#include "overview.h"
+#include "regions_parts.h"
 #include "result.h"
 
 #include <assert.h>
@@ -18,26 +17,10 @@ static const double LATE_SHARE = 0.10, REFUSED_SHARE = 0.05, COMPARED_SHARE = 0.
 /* A site or reason that holds for fewer of them explains nothing. */
 static const double TOLD_SHARE = 0.50;
 
-static const char *const KIND_NAMES[COMPARED_KINDS] = { "0-rtt", "resumed", "full" };
-static const char *const TLS_NAMES[TLS_GROUPS] = { "1.3", "1.2" };
-
 /* ---- the page for people ---- */
 
-struct sheet {
-    const struct selection *selection;
-    const struct latency *latency;
-    const struct overview *overview;
-    struct table_style style;
-    size_t width;
-    bool verbose;
-    double longest_bar; /* what the longest bar stands for, ms */
-    bool too_few;       /* a percentile was left out */
-    struct text *out;
-    struct page *page; /* warnings go there; NULL: to out */
-};
-
 /* "client region, server port" of the --by columns. */
-static void add_by_words(const struct selection *s, struct text *t)
+void regions_add_by(const struct selection *s, struct text *t)
 {
     for (size_t i = 0; i < s->by_count; i++) {
         text_add(t, i > 0 ? ", " : "");
@@ -52,7 +35,7 @@ static void add_word_share(struct text *t, const struct word_counts *w, size_t i
 }
 
 /* "Server vantage", or "Vantage server 80.0%, client 20.0%" of the flows that were measured. */
-static void add_vantages(const struct overview *o, struct text *t)
+void regions_add_vantages(const struct overview *o, struct text *t)
 {
     const struct word_counts *w = &o->vantages;
     if (w->count == 0) {
@@ -69,7 +52,7 @@ static void add_vantages(const struct overview *o, struct text *t)
     }
 }
 
-static void add_legs(const struct selection *s, const struct overview *o, struct text *t)
+void regions_add_legs(const struct selection *s, const struct overview *o, struct text *t)
 {
     if (s->every_leg)
         text_add(t, ", legs as --where says.");
@@ -86,7 +69,7 @@ static void put_title(struct sheet *p)
     struct text words = { 0 };
     char span[2 * MOMENT_TEXT_SIZE];
     text_add(&words, "First response by ");
-    add_by_words(p->selection, &words);
+    regions_add_by(p->selection, &words);
     if (window.last_ns > 0)
         text_addf(&words, "     %s UTC", moment_span_text(window, span));
     text_add(&words, "     ");
@@ -104,8 +87,8 @@ static void put_title(struct sheet *p)
     }
 
     text_add(&words, "From first SYN to first response byte as the client felt it, ms. ");
-    add_vantages(o, &words);
-    add_legs(p->selection, o, &words);
+    regions_add_vantages(o, &words);
+    regions_add_legs(p->selection, o, &words);
     text_add_wrapped(p->out, "", text_bytes(text_string(&words)), p->width);
     p->out->failed |= words.failed;
     text_done(&words);
@@ -121,7 +104,7 @@ static const enum align CLASS_ALIGN[FIXED_COLUMNS + 1] = {
     ALIGN_RIGHT, ALIGN_RIGHT, ALIGN_RIGHT, ALIGN_RIGHT, ALIGN_LEFT,
 };
 
-static const char *by_title(const char *column)
+const char *regions_by_title(const char *column)
 {
     return strcmp(column, "client_region") == 0 ? "region" : column;
 }
@@ -193,7 +176,7 @@ static void add_bar(struct grid *g, const struct class_latency *c, double longes
 }
 
 /* Flows of all kinds of one version in a group. */
-static int64_t flows_of_version(const struct latency_group *group, enum tls_group tls)
+int64_t regions_flows_of_version(const struct latency_group *group, enum tls_group tls)
 {
     int64_t sum = 0;
     for (size_t kind = 0; kind < COMPARED_KINDS; kind++)
@@ -245,7 +228,7 @@ static void add_group_rows(struct sheet *p, struct grid *g, const struct latency
             add_by_cells(p, g, first ? group : NULL);
             grid_add_string(g, first_of_version ? TLS_NAMES[tls] : "");
             grid_add_string(g, KIND_NAMES[kind]);
-            add_class_row(p, g, c, flows_of_version(group, tls), bar_columns);
+            add_class_row(p, g, c, regions_flows_of_version(group, tls), bar_columns);
             first = first_of_version = false;
         }
     }
@@ -268,7 +251,7 @@ static struct grid class_grid(struct sheet *p, const enum align *align, size_t b
     static const char *const titles[FIXED_COLUMNS] = { "TLS", "class", "flows", "share", "p50",
                                                        "p90", "p99",   "rtt",   "trips", "expect" };
     for (size_t i = 0; i < by_count; i++)
-        grid_add_string(&g, by_title(p->selection->by[i]));
+        grid_add_string(&g, regions_by_title(p->selection->by[i]));
     for (size_t i = 0; i < FIXED_COLUMNS; i++)
         grid_add_string(&g, titles[i]);
     if (bar_columns > 0)
@@ -369,13 +352,13 @@ static void add_gain(struct grid *g, const struct comparison *c, const int width
               widths[GAIN_TRIPS], t.part[GAIN_TRIPS]);
 }
 
-static double late_share(const struct latency_group *g)
+double regions_late_share(const struct latency_group *g)
 {
     int64_t answered = g->answered_early + g->answered_late;
     return answered > 0 ? (double)g->answered_late / (double)answered : 0;
 }
 
-static double refused_share(const struct latency_group *g)
+double regions_refused_share(const struct latency_group *g)
 {
     int64_t decided = g->accepted + g->rejected;
     return decided > 0 ? (double)g->rejected / (double)decided : 0;
@@ -383,12 +366,12 @@ static double refused_share(const struct latency_group *g)
 
 static bool warns_of_late(const struct latency_group *g)
 {
-    return g->answered_early + g->answered_late >= WARN_LEAST && late_share(g) > LATE_SHARE;
+    return g->answered_early + g->answered_late >= WARN_LEAST && regions_late_share(g) > LATE_SHARE;
 }
 
 static bool warns_of_refused(const struct latency_group *g)
 {
-    return g->accepted + g->rejected >= WARN_LEAST && refused_share(g) > REFUSED_SHARE;
+    return g->accepted + g->rejected >= WARN_LEAST && regions_refused_share(g) > REFUSED_SHARE;
 }
 
 /* Columns of the grid of gains behind the --by columns. */
@@ -399,10 +382,10 @@ static void add_gain_row(const struct sheet *p, struct grid *g, const struct lat
 {
     struct text early = { 0 }, refused = { 0 };
     if (group->answered_early + group->answered_late > 0)
-        add_share(&early, 1 - late_share(group));
+        add_share(&early, 1 - regions_late_share(group));
     else
         text_add(&early, "-");
-    add_share(&refused, refused_share(group));
+    add_share(&refused, regions_refused_share(group));
     add_by_cells(p, g, group);
     add_gain(g, &group->over[COMPARED_RESUMED], widths[COMPARED_RESUMED]);
     add_gain(g, &group->over[COMPARED_FULL], widths[COMPARED_FULL]);
@@ -430,7 +413,7 @@ static void add_gain_titles(const struct sheet *p, struct grid *g,
     int over_full = gain_width(widths[COMPARED_FULL]);
     int room = over_full + (int)g->gap + EARLY_WIDTH - (int)strlen(ANSWERED);
     for (size_t i = 0; i < p->latency->by_count; i++)
-        grid_add_string(g, by_title(p->selection->by[i]));
+        grid_add_string(g, regions_by_title(p->selection->by[i]));
     grid_add_string(g, "over resumed");
     struct text titles = { 0 };
     text_addf(&titles, "%-*s%s%*s%*s", room, "over full", ANSWERED, (int)g->gap, "", REFUSED_WIDTH,
@@ -440,15 +423,15 @@ static void add_gain_titles(const struct sheet *p, struct grid *g,
     text_done(&titles);
 }
 
-static bool shows_gain(const struct latency_group *g)
+bool regions_shows_gain(const struct latency_group *g)
 {
     return g->accepted + g->rejected > 0;
 }
 
-static bool latency_has_offers(const struct latency *l)
+bool regions_have_offers(const struct latency *l)
 {
     for (size_t i = 0; i < l->count; i++) {
-        if (shows_gain(&l->groups[i]))
+        if (regions_shows_gain(&l->groups[i]))
             return true;
     }
     return false;
@@ -460,7 +443,7 @@ static void put_gains(const struct sheet *p)
     int widths[COMPARED_KINDS][GAIN_PARTS] = { 0 };
     size_t shown = 0;
     for (size_t i = 0; i < l->count; i++) {
-        shown += shows_gain(&l->groups[i]);
+        shown += regions_shows_gain(&l->groups[i]);
         widen(widths[COMPARED_RESUMED], &l->groups[i].over[COMPARED_RESUMED]);
         widen(widths[COMPARED_FULL], &l->groups[i].over[COMPARED_FULL]);
     }
@@ -470,7 +453,7 @@ static void put_gains(const struct sheet *p)
     text_add(&words, "\n0-RTT gain, like with like (");
     bool by_region = l->by_count == 1 && strcmp(p->selection->by[0], "client_region") == 0;
     if (!by_region) {
-        add_by_words(p->selection, &words);
+        regions_add_by(p->selection, &words);
         text_add(&words, ", ");
     }
     text_add(&words, "region, server name, version), median and 95 % interval\n");
@@ -483,7 +466,7 @@ static void put_gains(const struct sheet *p)
     struct grid g = grid_of(l->by_count + GAIN_COLUMNS, align, p->style.utf8);
     add_gain_titles(p, &g, widths);
     for (size_t i = 0; i < l->count; i++) {
-        if (shows_gain(&l->groups[i]))
+        if (regions_shows_gain(&l->groups[i]))
             add_gain_row(p, &g, &l->groups[i], widths);
     }
     put_grid(p, &g, p->out);
@@ -492,7 +475,7 @@ static void put_gains(const struct sheet *p)
 
 /* -- warnings -- */
 
-static void add_group_name(const struct latency *l, const struct latency_group *g, struct text *t)
+void regions_add_group_name(const struct latency *l, const struct latency_group *g, struct text *t)
 {
     for (size_t i = 0; i < l->by_count; i++) {
         text_add(t, i > 0 ? " " : "");
@@ -532,7 +515,7 @@ static void put_warning(const struct sheet *p, const struct latency_group *g,
                         const struct text *words)
 {
     struct text line = { 0 }, safe = { 0 };
-    add_group_name(p->latency, g, &line);
+    regions_add_group_name(p->latency, g, &line);
     text_addf(&line, ": %s", text_string(words));
     if (p->page) {
         page_warning(p->page, "%s", text_string(&line));
@@ -549,7 +532,7 @@ static void put_warning(const struct sheet *p, const struct latency_group *g,
 static void warn_of_late(const struct sheet *p, const struct latency_group *g)
 {
     struct text words = { 0 };
-    add_share(&words, late_share(g));
+    add_share(&words, regions_late_share(g));
     text_add(&words, " of accepted early data was answered only after Finished: no gain.");
     double at_site = (double)g->late_site_flows / (double)g->answered_late;
     if (g->late_site && at_site >= TOLD_SHARE) {
@@ -565,7 +548,7 @@ static void warn_of_late(const struct sheet *p, const struct latency_group *g)
 static void warn_of_refused(const struct sheet *p, const struct latency_group *g)
 {
     struct text words = { 0 };
-    add_share(&words, refused_share(g));
+    add_share(&words, regions_refused_share(g));
     text_add(&words, " of early data was refused.");
     double for_reason = (double)g->refusal_flows / (double)g->rejected;
     if (g->refusal && for_reason >= TOLD_SHARE) {
@@ -617,7 +600,7 @@ static void warn_of_comparison(const struct sheet *p, const struct latency_group
     text_done(&words);
 }
 
-static void put_warnings(const struct sheet *p)
+void regions_put_warnings(const struct sheet *p)
 {
     for (size_t i = 0; i < p->latency->count; i++) {
         const struct latency_group *g = &p->latency->groups[i];
@@ -700,7 +683,7 @@ static void put_page(struct sheet *p)
     } else {
         put_classes(p);
         put_gains(p);
-        put_warnings(p);
+        regions_put_warnings(p);
     }
     put_footer(p);
 }
@@ -709,7 +692,7 @@ static void put_page(struct sheet *p)
 
 enum { DATA_COLUMNS = 21 };
 
-static struct cell real_or_null(double value)
+struct cell regions_real_or_null(double value)
 {
     return isnan(value) ? cell_null() : cell_real(value);
 }
@@ -718,10 +701,10 @@ static struct cell real_or_null(double value)
 static void add_gain_cells(struct cell *cells, const struct comparison *c)
 {
     bool known = c && c->flows > 0;
-    cells[0] = known ? real_or_null(c->ms.value) : cell_null();
-    cells[1] = known ? real_or_null(c->ms.low) : cell_null();
-    cells[2] = known ? real_or_null(c->ms.high) : cell_null();
-    cells[3] = known ? real_or_null(c->round_trips) : cell_null();
+    cells[0] = known ? regions_real_or_null(c->ms.value) : cell_null();
+    cells[1] = known ? regions_real_or_null(c->ms.low) : cell_null();
+    cells[2] = known ? regions_real_or_null(c->ms.high) : cell_null();
+    cells[3] = known ? regions_real_or_null(c->round_trips) : cell_null();
 }
 
 static void fill_data_row(const struct latency *l, const struct latency_group *g,
@@ -736,20 +719,20 @@ static void fill_data_row(const struct latency *l, const struct latency_group *g
     cells[n++] = cell_text(TLS_NAMES[tls]);
     cells[n++] = cell_text(KIND_NAMES[kind]);
     cells[n++] = cell_integer(c->flows);
-    cells[n++] = cell_real((double)c->flows / (double)flows_of_version(g, tls));
-    cells[n++] = real_or_null(c->p50_ms);
-    cells[n++] = real_or_null(c->p90_ms);
-    cells[n++] = real_or_null(c->p99_ms);
-    cells[n++] = real_or_null(c->rtt_ms);
-    cells[n++] = real_or_null(c->round_trips);
-    cells[n++] = real_or_null(c->expected);
+    cells[n++] = cell_real((double)c->flows / (double)regions_flows_of_version(g, tls));
+    cells[n++] = regions_real_or_null(c->p50_ms);
+    cells[n++] = regions_real_or_null(c->p90_ms);
+    cells[n++] = regions_real_or_null(c->p99_ms);
+    cells[n++] = regions_real_or_null(c->rtt_ms);
+    cells[n++] = regions_real_or_null(c->round_trips);
+    cells[n++] = regions_real_or_null(c->expected);
     add_gain_cells(&cells[n], is_0rtt ? &g->over[COMPARED_RESUMED] : NULL);
     n += 4;
     add_gain_cells(&cells[n], is_0rtt ? &g->over[COMPARED_FULL] : NULL);
     n += 4;
     bool answered = is_0rtt && g->answered_early + g->answered_late > 0;
-    cells[n++] = answered ? cell_real(1 - late_share(g)) : cell_null();
-    cells[n++] = is_0rtt ? cell_real(refused_share(g)) : cell_null();
+    cells[n++] = answered ? cell_real(1 - regions_late_share(g)) : cell_null();
+    cells[n++] = is_0rtt ? cell_real(regions_refused_share(g)) : cell_null();
     cells[n++] = is_0rtt ? cell_integer((int64_t)g->over[COMPARED_RESUMED].flows) : cell_null();
     assert(n == l->by_count + DATA_COLUMNS);
 }
@@ -801,395 +784,6 @@ static enum status write_data(const struct selection *s, const struct latency *l
     return status == STATUS_OK ? closed : status;
 }
 
-/* ---- the page with pictures ---- */
-
-static struct cell ms_cell(double ms)
-{
-    return isnan(ms) ? cell_null() : cell_real(ms * 1e6);
-}
-
-static void add_class_cells(struct page *page, const struct latency_group *g, enum tls_group tls,
-                            enum compared_kind kind)
-{
-    const struct class_latency *c = &g->classes[tls][kind];
-    page_cell(page, cell_text(TLS_NAMES[tls]));
-    page_cell(page, cell_text(KIND_NAMES[kind]));
-    page_cell(page, cell_integer(c->flows));
-    page_cell(page, cell_real((double)c->flows / (double)flows_of_version(g, tls)));
-    if (isnan(c->p50_ms)) {
-        page_rest(page, "too few for percentiles (%lld < %zu)", (long long)c->flows,
-                  quantile_least_count(0.5));
-        return;
-    }
-    page_cell(page, ms_cell(c->p50_ms));
-    page_cell(page, ms_cell(c->p90_ms));
-    page_cell(page, ms_cell(c->p99_ms));
-    page_cell(page, ms_cell(c->rtt_ms));
-    page_cell(page, real_or_null(c->round_trips));
-    page_cell(page, real_or_null(c->expected));
-}
-
-static void add_classes(struct page *page, const struct selection *s, const struct latency *l)
-{
-    static const struct page_column columns[FIXED_COLUMNS] = {
-        { "tls", "TLS", PAGE_GROUP },
-        { "handshake", "class", PAGE_WORD },
-        { "flows", NULL, PAGE_COUNT },
-        { "share", NULL, PAGE_PERCENT },
-        { "perceived_p50_ns", "p50", PAGE_MS },
-        { "perceived_p90_ns", "p90", PAGE_MS },
-        { "perceived_p99_ns", "p99", PAGE_MS },
-        { "rtt_p50_ns", "rtt", PAGE_MS },
-        { "round_trips_p50", "trips", PAGE_NUMBER },
-        { "expected_round_trips", "expected", PAGE_NUMBER },
-    };
-    struct page_column all[SELECTION_BY_MAX + FIXED_COLUMNS];
-    for (size_t i = 0; i < s->by_count; i++)
-        all[i] = (struct page_column){ s->by[i], by_title(s->by[i]), PAGE_GROUP };
-    memcpy(&all[s->by_count], columns, sizeof columns);
-    page_table(page, "classes", all, s->by_count + FIXED_COLUMNS);
-    for (size_t i = 0; i < l->count; i++) {
-        for (enum tls_group tls = TLS_GROUP_13; tls < TLS_GROUPS; tls++) {
-            for (enum compared_kind kind = COMPARED_0RTT; kind < COMPARED_KINDS; kind++) {
-                if (l->groups[i].classes[tls][kind].flows == 0)
-                    continue;
-                for (size_t by = 0; by < s->by_count; by++)
-                    page_cell(page, cell_text(l->groups[i].by[by]));
-                add_class_cells(page, &l->groups[i], tls, kind);
-            }
-        }
-    }
-}
-
-static void add_gain_columns(struct page *page, const struct comparison *c)
-{
-    bool known = c->flows > 0;
-    page_cell(page, known ? ms_cell(c->ms.value) : cell_null());
-    page_cell(page, known ? ms_cell(c->ms.low) : cell_null());
-    page_cell(page, known ? ms_cell(c->ms.high) : cell_null());
-    page_cell(page, known ? real_or_null(c->round_trips) : cell_null());
-}
-
-static void add_by(struct page *page, const struct latency *l, const struct latency_group *g)
-{
-    for (size_t i = 0; i < l->by_count; i++)
-        page_cell(page, cell_text(g->by[i]));
-}
-
-/* Begins a table whose first columns are those of --by. */
-static void begin_table(struct page *page, const struct selection *s, const char *name,
-                        const struct page_column *columns, size_t count)
-{
-    enum { COLUMNS_MAX = 16 };
-    struct page_column all[SELECTION_BY_MAX + COLUMNS_MAX];
-    assert(count <= COLUMNS_MAX);
-    for (size_t i = 0; i < s->by_count; i++)
-        all[i] = (struct page_column){ s->by[i], by_title(s->by[i]), PAGE_GROUP };
-    memcpy(&all[s->by_count], columns, count * sizeof *columns);
-    page_table(page, name, all, s->by_count + count);
-}
-
-static void add_gains(struct page *page, const struct selection *s, const struct latency *l)
-{
-    static const struct page_column columns[] = {
-        { "gain_over_resumed_ns", "over resumed", PAGE_MS },
-        { "gain_over_resumed_low_ns", "95 % from", PAGE_MS },
-        { "gain_over_resumed_high_ns", "to", PAGE_MS },
-        { "gain_over_resumed_round_trips", "trips", PAGE_NUMBER },
-        { "gain_over_full_ns", "over full", PAGE_MS },
-        { "gain_over_full_low_ns", "95 % from", PAGE_MS },
-        { "gain_over_full_high_ns", "to", PAGE_MS },
-        { "gain_over_full_round_trips", "trips", PAGE_NUMBER },
-        { "answered_early_share", "answered early", PAGE_PERCENT },
-        { "refused_share", "refused", PAGE_PERCENT },
-    };
-    page_heading(page, "What 0-RTT gained");
-    page_text(page, "Medians in ms, like with like: the same region, server name and version.");
-    begin_table(page, s, "gains", columns, sizeof columns / sizeof *columns);
-    for (size_t i = 0; i < l->count; i++) {
-        const struct latency_group *g = &l->groups[i];
-        if (!shows_gain(g))
-            continue;
-        bool answered = g->answered_early + g->answered_late > 0;
-        add_by(page, l, g);
-        add_gain_columns(page, &g->over[COMPARED_RESUMED]);
-        add_gain_columns(page, &g->over[COMPARED_FULL]);
-        page_cell(page, answered ? cell_real(1 - late_share(g)) : cell_null());
-        page_cell(page, cell_real(refused_share(g)));
-    }
-}
-
-/* -- curves: a figure per group -- */
-
-enum { FIGURES_MAX = 12, CURVES = TLS_GROUPS * COMPARED_KINDS };
-
-static const struct class_latency *class_of_curve(const struct latency_group *g, size_t curve)
-{
-    return &g->classes[curve / COMPARED_KINDS][curve % COMPARED_KINDS];
-}
-
-/* Time that so large a share of flows took at most; NAN where too few were seen. */
-static double time_at(const struct class_latency *c, double share)
-{
-    const struct class_shape *shape = c->shape;
-    if (!shape || c->flows < (int64_t)quantile_least_count(0.5))
-        return NAN;
-    for (size_t i = 0; i < shape->count; i++) {
-        if (shape->share[i] >= share - 1e-9)
-            return shape->ms[i];
-    }
-    return NAN;
-}
-
-/*
- * Least and greatest time of all curves, so that figures can be compared. The slowest flows would
- * leave no room for the others: curves end at the edge.
- */
-static struct page_picture picture_of_curves(const struct latency *l)
-{
-    double low = NAN, high = NAN;
-    for (size_t i = 0; i < l->count && i < FIGURES_MAX; i++) {
-        for (size_t curve = 0; curve < CURVES; curve++) {
-            low = fmin(low, time_at(class_of_curve(&l->groups[i], curve), 0));
-            high = fmax(high, time_at(class_of_curve(&l->groups[i], curve), 0.98));
-        }
-    }
-    return (struct page_picture){ .kind = PAGE_CURVES,
-                                  .first = 1,
-                                  .count = CURVES,
-                                  .low_ns = isnan(low) ? 0 : low * 1e6,
-                                  .high_ns = isnan(high) ? 0 : high * 1e6 };
-}
-
-static void add_group_curves(struct page *page, const struct latency *l,
-                             const struct latency_group *g, struct page_picture picture)
-{
-    static const struct page_column columns[CURVES + 1] = {
-        { "share", "of flows", PAGE_PERCENT },      { "zero_rtt_ns", "0-rtt", PAGE_MS },
-        { "resumed_ns", "resumed", PAGE_MS },       { "full_ns", "full", PAGE_MS },
-        { "zero_rtt_12_ns", "0-rtt 1.2", PAGE_MS }, { "resumed_12_ns", "resumed 1.2", PAGE_MS },
-        { "full_12_ns", "full 1.2", PAGE_MS },
-    };
-    struct text name = { 0 }, title = { 0 };
-    add_group_name(l, g, &title);
-    text_add(&name, "curves ");
-    text_add(&name, text_string(&title));
-    page_table(page, text_string(&name), columns, CURVES + 1);
-    for (size_t step = 0; step <= SHAPE_STEPS; step++) {
-        double share = (double)step / SHAPE_STEPS;
-        page_cell(page, cell_real(share));
-        for (size_t curve = 0; curve < CURVES; curve++)
-            page_cell(page, ms_cell(time_at(class_of_curve(g, curve), share)));
-    }
-    picture.title = text_string(&title);
-    page_draw(page, &picture);
-    text_done(&name);
-    text_done(&title);
-}
-
-static bool has_curves(const struct latency_group *g)
-{
-    for (size_t curve = 0; curve < CURVES; curve++) {
-        if (!isnan(time_at(class_of_curve(g, curve), 1)))
-            return true;
-    }
-    return false;
-}
-
-static void add_curves(struct page *page, const struct latency *l)
-{
-    struct page_picture picture = picture_of_curves(l);
-    page_heading(page, "How long visitors waited");
-    page_text(page, "Which share of the flows had the first byte of the response within so many "
-                    "ms. Dots are medians; the axis is logarithmic.");
-    if (l->count > FIGURES_MAX)
-        page_text(page, "The first %d of %zu groups are drawn.", FIGURES_MAX, l->count);
-    for (size_t i = 0; i < l->count && i < FIGURES_MAX; i++) {
-        if (has_curves(&l->groups[i]))
-            add_group_curves(page, l, &l->groups[i], picture);
-    }
-}
-
-/* -- where the time went -- */
-
-static void add_phases(struct page *page, const struct selection *s, const struct latency *l)
-{
-    static const struct page_column columns[] = {
-        { "tls", "TLS", PAGE_GROUP },
-        { "handshake", "class", PAGE_WORD },
-        { "connect_ns", "connect", PAGE_MS },
-        { "hello_wait_ns", "hello", PAGE_MS },
-        { "tls_ns", "tls", PAGE_MS },
-        { "request_wait_ns", "request", PAGE_MS },
-        { "server_wait_ns", "server", PAGE_MS },
-        { "way_back_ns", "way back", PAGE_MS },
-    };
-    page_heading(page, "Where the time went");
-    page_text(page, "Means in ms over the flows between the quartiles of the perceived time. "
-                    "connect: SYN to ACK; hello: until the ClientHello; tls: until the handshake "
-                    "allows a request; request: until it comes; server: until the response leaves; "
-                    "way back: to the client.");
-    begin_table(page, s, "phases", columns, sizeof columns / sizeof *columns);
-    for (size_t i = 0; i < l->count; i++) {
-        for (size_t curve = 0; curve < CURVES; curve++) {
-            const struct class_latency *c = class_of_curve(&l->groups[i], curve);
-            if (!c->shape || isnan(c->p50_ms) || isnan(c->shape->phase_ms[SHAPE_CONNECT]))
-                continue;
-            add_by(page, l, &l->groups[i]);
-            page_cell(page, cell_text(TLS_NAMES[curve / COMPARED_KINDS]));
-            page_cell(page, cell_text(KIND_NAMES[curve % COMPARED_KINDS]));
-            for (size_t phase = 0; phase < SHAPE_PHASES; phase++)
-                page_cell(page, ms_cell(c->shape->phase_ms[phase]));
-        }
-    }
-    page_draw(page, &(struct page_picture){ .kind = PAGE_STACKS,
-                                            .title = "perceived, ms",
-                                            .first = s->by_count + 2,
-                                            .count = SHAPE_PHASES });
-}
-
-/* -- over time -- */
-
-/* Seconds in a step of the timeline: as many steps as can be told apart, none shorter than one. */
-static int64_t timeline_step_s(struct span span)
-{
-    enum { STEPS_WANTED = 150 };
-    static const int64_t steps_s[] = { 1, 2, 5, 10, 30, 60, 300, 900, 3600, 21600 };
-    int64_t seconds = (span.last_ns - span.first_ns) / 1000000000;
-    for (size_t i = 0; i < sizeof steps_s / sizeof *steps_s; i++) {
-        if (seconds / steps_s[i] <= STEPS_WANTED)
-            return steps_s[i];
-    }
-    return 86400;
-}
-
-static enum status open_timeline(const struct selection *s, int64_t step_s,
-                                 struct query **ret_query, struct text *error)
-{
-    struct text sql = { 0 };
-    text_addf(&sql,
-              "SELECT strftime('%%Y-%%m-%%dT%%H:%%M:%%S', step * %lld, 'unixepoch'),"
-              " sum(handshake = '0-rtt'), sum(handshake = 'resumed'), sum(handshake = 'full'),"
-              " sum(outcome = 'failed'), percentile(perceived_ns, 50), percentile(perceived_ns, 90)"
-              " FROM (SELECT *, start_epoch_ns / %lld AS step FROM ours)"
-              " GROUP BY step ORDER BY step",
-              (long long)step_s, (long long)step_s * 1000000000);
-    enum status status =
-        sql.failed ? STATUS_NO_MEMORY : selection_query(s, text_string(&sql), ret_query, error);
-    text_done(&sql);
-    return status;
-}
-
-static enum status add_timeline_figure(struct page *page, const struct selection *s, int64_t step_s,
-                                       const struct page_column *columns,
-                                       struct page_picture picture, struct text *error)
-{
-    struct query *q = NULL;
-    enum status status = open_timeline(s, step_s, &q, error);
-    page_table(page, picture.title, columns, picture.count + 1);
-    while (status == STATUS_OK && (status = selection_next(s, q, error)) == STATUS_OK) {
-        page_cell(page, query_cell(q, 0));
-        for (size_t i = 0; i < picture.count; i++)
-            page_cell(page, query_cell(q, picture.first + i));
-    }
-    query_close(q);
-    picture.first = 1;
-    page_draw(page, &picture);
-    return status == STATUS_END ? STATUS_OK : status;
-}
-
-static enum status add_timeline(struct page *page, const struct selection *s,
-                                const struct overview *o, struct text *error)
-{
-    static const struct page_column kinds[] = {
-        { "time", NULL, PAGE_TIME },     { "zero_rtt", "0-rtt", PAGE_COUNT },
-        { "resumed", NULL, PAGE_COUNT }, { "full", NULL, PAGE_COUNT },
-        { "failed", NULL, PAGE_COUNT },
-    };
-    static const struct page_column waits[] = {
-        { "time", NULL, PAGE_TIME },
-        { "perceived_p50_ns", "p50", PAGE_MS },
-        { "perceived_p90_ns", "p90", PAGE_MS },
-    };
-    int64_t step_s = timeline_step_s(o->span);
-    struct text step = { 0 };
-    text_addf(&step, step_s % 60 == 0 ? "%lld min" : "%lld s",
-              (long long)(step_s % 60 == 0 ? step_s / 60 : step_s));
-    page_heading(page, "Over time");
-    page_text(page,
-              "Each step is %s, UTC. p50 and p90 are over all classes and regions, so a "
-              "shift of the mix moves them too.",
-              text_string(&step));
-    text_done(&step);
-    enum status status = add_timeline_figure(
-        page, s, step_s, kinds,
-        (struct page_picture){ .kind = PAGE_COLUMNS, .title = "TLS flows", .first = 1, .count = 4 },
-        error);
-    if (status == STATUS_OK)
-        status = add_timeline_figure(
-            page, s, step_s, waits,
-            (struct page_picture){
-                .kind = PAGE_LINES, .title = "perceived, ms", .first = 5, .count = 2 },
-            error);
-    return status;
-}
-
-static void add_intro(struct page *page, const struct selection *s, const struct overview *o)
-{
-    struct text words = { 0 };
-    overview_add_subject(o, s, page);
-    text_add(&words, "From first SYN to first response byte as the client felt it, ms. ");
-    add_vantages(o, &words);
-    add_legs(s, o, &words);
-    page_text(page, "%s", text_string(&words));
-    text_done(&words);
-}
-
-static enum status fill_page(struct page *page, struct sheet *sheet, struct latency *l,
-                             struct text *error)
-{
-    const struct selection *s = sheet->selection;
-    enum status status = latency_read_shapes(s, l, error);
-    if (status != STATUS_OK)
-        return status;
-    add_intro(page, s, sheet->overview);
-    add_classes(page, s, l);
-    page_draw(page, &(struct page_picture){ .kind = PAGE_RANGES,
-                                            .title = "p50 \u25cf to p90 \u25ac to p99 \u2500, ms",
-                                            .first = s->by_count + 4,
-                                            .count = 3 });
-    page_text(page, "-  too few flows for a 95 %% interval: p50 needs %zu, p90 %zu, p99 %zu",
-              quantile_least_count(0.5), quantile_least_count(0.9), quantile_least_count(0.99));
-    if (latency_has_offers(l))
-        add_gains(page, s, l);
-    put_warnings(sheet);
-    add_curves(page, l);
-    add_phases(page, s, l);
-    status = add_timeline(page, s, sheet->overview, error);
-    page_heading(page, "What this rests on");
-    overview_add_facts(sheet->overview, s, page);
-    return status;
-}
-
-static enum status write_html(const struct selection *s, struct latency *l,
-                              const struct overview *o, struct table_style style, FILE *out,
-                              struct text *error)
-{
-    struct text title = { 0 };
-    text_add(&title, "First response by ");
-    add_by_words(s, &title);
-    struct page *page = page_open(text_string(&title));
-    struct sheet sheet = {
-        .selection = s, .latency = l, .overview = o, .style = style, .page = page
-    };
-    text_done(&title);
-    enum status status = fill_page(page, &sheet, l, error);
-    if (status == STATUS_OK)
-        status = page_write(page, style, out);
-    page_close(page);
-    return status;
-}
-
 /* ---- the report ---- */
 
 static enum status write_page(const struct selection *s, const struct latency *l,
@@ -1222,7 +816,7 @@ enum status regions_report(const struct selection *s, struct table_style style, 
     } else if (status == STATUS_OK) {
         status = overview_read(s, &overview, error);
         if (status == STATUS_OK && style.format == TABLE_HTML)
-            status = write_html(s, &latency, &overview, style, out, error);
+            status = regions_write_page(s, &latency, &overview, style, out, error);
         else if (status == STATUS_OK)
             status = write_page(s, &latency, &overview, style, verbose, out);
     }

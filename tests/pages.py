@@ -132,10 +132,13 @@ def test_regions(program_path, directory):
     for name in ("First response by client region", "What 0-RTT gained", "How long visitors waited",
                  "Where the time went", "Over time", "What this rests on", "Left out 4", "964 TLS"):
         expect(name in words, f"regions: {name!r}")
-    expect(len(page.figures) == len(regions) + 2, f"regions: {len(page.figures)} figures")
+    expect(len(page.figures) == len(regions) + 3, f"regions: {len(page.figures)} figures")
     # One row of ranges and one of phases for each class of each region, and the figures.
     expect(page.pictures == 2 * 3 * len(regions) + len(page.figures),
            f"regions: {page.pictures} pictures")
+    one = check_page(program.text("report", "--where", "client_region = 'eu'", "--format", "html"),
+                     "one region")
+    expect(len(one.figures) == 3, "regions: one region is not drawn beside itself")
     expect(text == program.text("report", "--format", "html"), "regions: the same page twice")
     expect(text == program.text("report", "--format", "html", locale="C"),
            "regions: whatever the locale")

@@ -304,6 +304,9 @@ static enum status stage_facts(struct analysis *a, const struct facts *f, uint64
     if (status == STATUS_OK)
         status = neighbours_add(a->options.neighbours, &f->client.address, f->start_ns,
                                 client_rtt_by_ack(f));
+    if (status == STATUS_OK && a->options.roles != NULL && f->packets[SERVER] > 0 &&
+        f->ended != ENDED_RESET)
+        status = roles_add(a->options.roles, &f->server.address, &f->client.address);
     if (status == STATUS_OK)
         status = facts_pack(f, &a->packed);
     if (status != STATUS_OK)

@@ -12,6 +12,7 @@
 #include "neighbour.h"
 #include "privacy.h"
 #include "profile.h"
+#include "roles.h"
 #include "secrets.h"
 #include "stage.h"
 
@@ -23,6 +24,7 @@ struct analysis_options {
     struct half_opens *half_opens; /* not owned */
     struct profiles *profiles;     /* what servers have in common is learned here; not owned */
     struct neighbours *neighbours; /* round trips of the point's clients; not owned */
+    struct roles *roles;           /* which of its addresses serve many; not owned; NULL */
     const struct secrets *secrets; /* of --keylog; not owned; NULL = decrypt with those only that
                                       the captures bring */
     const struct privacy *privacy; /* what is hidden in facts before anything is learned from them;

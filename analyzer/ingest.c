@@ -63,6 +63,7 @@ struct run_point {
     struct stage *stage;
     struct half_opens *half_opens;
     struct neighbours *neighbours;
+    struct roles *roles;
     bool complete;
 };
 
@@ -294,9 +295,11 @@ static void free_point(struct run_point *p)
     stage_close(p->stage);
     half_opens_close(p->half_opens);
     neighbours_close(p->neighbours);
+    roles_close(p->roles);
     p->stage = NULL;
     p->half_opens = NULL;
     p->neighbours = NULL;
+    p->roles = NULL;
 }
 
 static void file_done(struct run_file *f)
@@ -433,6 +436,7 @@ static enum status begin_point(struct ingest *i)
         p->stage = stage_open(share > STAGE_MEMORY_MIN ? share : STAGE_MEMORY_MIN, NULL);
     p->half_opens = half_opens_open(i->seed);
     p->neighbours = neighbours_open(i->seed);
+    p->roles = roles_open(i->seed);
     if (i->profiles == NULL)
         i->profiles = profiles_open();
     i->interleave = interleave_open();
@@ -440,7 +444,7 @@ static enum status begin_point(struct ingest *i)
     i->latest_ns = 0;
     i->is_due = i->said_too_many = false;
     if (i->interleave == NULL || p->stage == NULL || p->half_opens == NULL ||
-        p->neighbours == NULL || i->profiles == NULL)
+        p->neighbours == NULL || p->roles == NULL || i->profiles == NULL)
         return STATUS_NO_MEMORY;
     struct analysis_options options = {
         .stage = p->stage,
@@ -448,6 +452,7 @@ static enum status begin_point(struct ingest *i)
         .half_opens = p->half_opens,
         .profiles = i->profiles,
         .neighbours = p->neighbours,
+        .roles = p->roles,
         .secrets = i->secrets,
         .privacy = &i->privacy,
         .memory_max = i->options.memory_max / 2,
@@ -480,8 +485,10 @@ static void restart_point(struct ingest *i)
     stage_clear(p->stage);
     half_opens_close(p->half_opens);
     neighbours_close(p->neighbours);
+    roles_close(p->roles);
     p->half_opens = NULL;
     p->neighbours = NULL;
+    p->roles = NULL;
     i->learned_too_much = true;
     for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++)
         if (i->files[k].state == FILE_READ || i->files[k].state == FILE_OPEN)
@@ -699,6 +706,7 @@ static struct row_context context_of(const struct ingest *i, const struct run_po
         .capture_region = point_region(i, p->input),
         .local = i->local,
         .privacy = &i->privacy,
+        .roles = p->roles,
         .capture_id = i->files[f->file].capture_id,
     };
 }

@@ -31,6 +31,7 @@ enum layer {
     LAYER_CISCO_HDLC,
     LAYER_FRAME_RELAY,
     LAYER_IEEE802_11,
+    LAYER_IEEE802_11_SWAPPED, /* perhaps with its first two octets exchanged */
     LAYER_RADIOTAP,
     LAYER_PRISM,
     LAYER_AVS,
@@ -56,6 +57,8 @@ enum layer {
     LAYER_GTP_U,
     LAYER_TEREDO,
     LAYER_L2TP,
+    LAYER_CAPWAP,
+    LAYER_NSH,
 };
 
 struct fragment;

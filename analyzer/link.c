@@ -332,14 +332,13 @@ static enum layer frame_relay(struct walk *w)
 
 /* ---- wireless ---- */
 
+enum { TYPE_DATA = 0x08 }; /* IEEE 802.11-2020 9.2.4.1.3, with protocol version 0 */
+
 /* IEEE 802.11-2020 9.2.3, 9.3.2: a data frame in the clear holds LLC. */
-static enum layer ieee802_11(struct walk *w)
+static enum layer ieee802_11_of(struct walk *w, struct reader r, uint8_t kind, uint8_t flags)
 {
     enum { TO_DS = 0x01, FROM_DS = 0x02, PROTECTED = 0x40, ORDER = 0x80 };
-    enum { TYPE_DATA = 0x08, SUBTYPE_NO_DATA = 0x40, SUBTYPE_QOS = 0x80, QOS_AGGREGATE = 0x80 };
-    struct reader r = w->rest;
-    uint8_t kind = reader_u8(&r);
-    uint8_t flags = reader_u8(&r);
+    enum { SUBTYPE_NO_DATA = 0x40, SUBTYPE_QOS = 0x80, QOS_AGGREGATE = 0x80 };
     reader_take(&r, 22); /* duration, three addresses, sequence control */
     if (!r.short_read &&
         ((kind & 0x0f) != TYPE_DATA || (kind & SUBTYPE_NO_DATA) != 0 || (flags & PROTECTED) != 0))
@@ -354,6 +353,24 @@ static enum layer ieee802_11(struct walk *w)
             reader_take(&r, 14); /* of the first of several: addresses, length */
     }
     return link_passed(w, r, LAYER_LLC);
+}
+
+static enum layer ieee802_11(struct walk *w)
+{
+    struct reader r = w->rest;
+    uint8_t kind = reader_u8(&r);
+    uint8_t flags = reader_u8(&r);
+    return ieee802_11_of(w, r, kind, flags);
+}
+
+/* Cisco's access points send the two octets of frame control in the other order. */
+static enum layer ieee802_11_swapped(struct walk *w)
+{
+    struct reader r = w->rest;
+    uint8_t first = reader_u8(&r);
+    uint8_t second = reader_u8(&r);
+    bool is_swapped = (first & 0x0f) != TYPE_DATA && (second & 0x0f) == TYPE_DATA;
+    return is_swapped ? ieee802_11_of(w, r, second, first) : ieee802_11_of(w, r, first, second);
 }
 
 /* https://www.radiotap.org: the length is all we need. */
@@ -485,6 +502,7 @@ enum layer link_pass(struct walk *w, enum layer layer)
         [LAYER_CISCO_HDLC] = cisco_hdlc,
         [LAYER_FRAME_RELAY] = frame_relay,
         [LAYER_IEEE802_11] = ieee802_11,
+        [LAYER_IEEE802_11_SWAPPED] = ieee802_11_swapped,
         [LAYER_RADIOTAP] = radiotap,
         [LAYER_PRISM] = prism,
         [LAYER_AVS] = avs,

@@ -26,6 +26,7 @@ enum ethertype { /* IEEE 802 numbers */
                  ETHERTYPE_PROVIDER_VLAN = 0x88a8,
                  ETHERTYPE_PROVIDER_BACKBONE = 0x88e7,
                  ETHERTYPE_VNTAG = 0x8926,
+                 ETHERTYPE_NSH = 0x894f,
                  ETHERTYPE_QINQ = 0x9100, /* and 0x9200, before IEEE 802.1ad */
                  ETHERTYPE_QINQ_OTHER = 0x9200,
                  IEEE_802_3_LENGTH_MAX = 1500,
@@ -92,6 +93,8 @@ enum layer layer_of_ethertype(struct walk *w, uint16_t type)
         return LAYER_PROVIDER_BACKBONE;
     case ETHERTYPE_VNTAG:
         return LAYER_VNTAG;
+    case ETHERTYPE_NSH:
+        return LAYER_NSH;
     case ETHERTYPE_JUMBO_LLC:
         return LAYER_LLC;
     default:

@@ -24,6 +24,8 @@ enum tunnel {
     TUNNEL_GTP_U = 1 << 8,
     TUNNEL_TEREDO = 1 << 9,
     TUNNEL_L2TP = 1 << 10,
+    TUNNEL_CAPWAP = 1 << 11,
+    TUNNEL_NSH = 1 << 12,
 };
 
 /* Nested encapsulations that are followed: more is an attack or a loop. */

@@ -105,8 +105,9 @@ static const char *preamble_text(uint8_t preamble)
 
 static const char *tunnel_text(uint16_t tunnel, char *buffer, size_t size)
 {
-    static const char *const WORDS[] = { "vlan",  "mpls",   "pppoe", "gre",    "erspan", "ip_in_ip",
-                                         "vxlan", "geneve", "gtp_u", "teredo", "l2tp" };
+    static const char *const WORDS[] = { "vlan",     "mpls",   "pppoe",  "gre",   "erspan",
+                                         "ip_in_ip", "vxlan",  "geneve", "gtp_u", "teredo",
+                                         "l2tp",     "capwap", "nsh" };
     size_t len = 0;
     buffer[0] = '\0';
     for (unsigned i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++)
@@ -152,15 +153,24 @@ void row_flow_uid(const struct facts *f, const struct row_context *context, char
     buffer_done(&b);
 }
 
-static const char *leg_text(const struct facts *f, const struct prefix_set *local)
+/* By --local, else by what the other flows of the point say of the two addresses. Reports leave
+ * outbound and internal flows out, so only an address that serves many is taken for one of ours. */
+static bool is_ours(const struct address *address, const struct row_context *context)
 {
-    if (local == NULL)
-        return "unknown";
-    bool client = prefix_set_contains(local, &f->client.address);
-    bool server = prefix_set_contains(local, &f->server.address);
-    if (client && server)
-        return "internal";
-    return server ? "inbound" : client ? "outbound" : "unknown";
+    if (context->local != NULL)
+        return prefix_set_contains(context->local, address);
+    return context->roles != NULL && roles_is_server(context->roles, address);
+}
+
+static void fill_leg(const struct facts *f, const struct row_context *context, struct flow_row *row)
+{
+    bool client = is_ours(&f->client.address, context);
+    bool server = is_ours(&f->server.address, context);
+    row->leg = text(client && server ? "internal"
+                    : server         ? "inbound"
+                    : client         ? "outbound"
+                                     : "unknown");
+    row->leg_basis = text(!client && !server ? NULL : context->local != NULL ? "local" : "guess");
 }
 
 /* By a --clients file, for the address that a proxy names where there is one; else the capture's.
@@ -221,7 +231,7 @@ static void fill_identity(const struct facts *f, const struct row_context *conte
     row->server_port = integer(f->server.port);
     row->proxied_server_ip = text(f->proxied_server_ip);
     row->client_basis = text(client_basis_text(f->client_basis));
-    row->leg = text(leg_text(f, context->local));
+    fill_leg(f, context, row);
     row->site = text(context->labels->site);
     row->host = text(context->labels->host);
     row->app_protocol = text(f->app_protocol);

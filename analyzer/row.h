@@ -9,6 +9,7 @@
 #include "prefix_set.h"
 #include "privacy.h"
 #include "region.h"
+#include "roles.h"
 #include "timing.h"
 
 /* What a row holds beside what was seen of the flow. */
@@ -19,6 +20,7 @@ struct row_context {
     const char *capture_region;     /* of the capture point; NULL without */
     const struct prefix_set *local; /* NULL without --local */
     const struct privacy *privacy;
+    const struct roles *roles;      /* stands in for it; NULL = no guesses */
     int64_t capture_id;
 };
 

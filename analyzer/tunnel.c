@@ -20,6 +20,7 @@ enum udp_port { /* IANA; 8472 is what Linux took before VXLAN had a number */
                 PORT_GRE = 4754, /* RFC 8086 */
                 PORT_VXLAN = 4789,
                 PORT_VXLAN_GPE = 4790,
+                PORT_CAPWAP_DATA = 5247,
                 PORT_GENEVE = 6081,
                 PORT_MPLS = 6635, /* RFC 7510 */
                 PORT_VXLAN_LINUX = 8472,
@@ -45,6 +46,8 @@ enum layer tunnel_of_udp_port(uint16_t port)
         return LAYER_TEREDO;
     case PORT_L2TP:
         return LAYER_L2TP;
+    case PORT_CAPWAP_DATA:
+        return LAYER_CAPWAP;
     default:
         return LAYER_STOP;
     }
@@ -125,6 +128,37 @@ static enum layer pppoe(struct walk *w)
     if (!r.short_read && version_and_code != VERSION_1_TYPE_1_SESSION)
         return stop(w, DROP_NOT_IP);
     return enclosed(w, TUNNEL_PPPOE, session, passed(w, r, DROP_LINK_TOO_SHORT, LAYER_PPP));
+}
+
+/* RFC 8300 2.2 to 2.5: of what is between, the length of the whole header is all we need. */
+static enum layer nsh(struct walk *w)
+{
+    enum { NEXT_IPV4 = 1, NEXT_IPV6 = 2, NEXT_ETHERNET = 3, NEXT_NSH = 4, NEXT_MPLS = 5 };
+    enum { FIXED_LEN = 8 };
+    struct reader r = w->rest;
+    size_t len = (reader_u16(&r) & 0x3fu) * 4;
+    reader_u8(&r); /* metadata type */
+    uint8_t next_protocol = reader_u8(&r);
+    uint32_t path = reader_u32(&r);
+    if (r.short_read)
+        return stop(w, DROP_LINK_TOO_SHORT);
+    reader_take(&r, len < FIXED_LEN ? r.rest.len + 1 : len - FIXED_LEN);
+    if (r.short_read)
+        return stop(w, DROP_LINK_TOO_SHORT);
+    w->rest = r;
+    switch (next_protocol) {
+    case NEXT_IPV4:
+    case NEXT_IPV6:
+        return enclosed(w, TUNNEL_NSH, path, LAYER_IP);
+    case NEXT_ETHERNET:
+        return enclosed(w, TUNNEL_NSH, path, LAYER_ETHERNET);
+    case NEXT_NSH:
+        return enclosed(w, TUNNEL_NSH, path, LAYER_NSH);
+    case NEXT_MPLS:
+        return enclosed(w, TUNNEL_NSH, path, LAYER_MPLS);
+    default:
+        return stop(w, DROP_NOT_IP);
+    }
 }
 
 /* ---- over IP ---- */
@@ -228,7 +262,14 @@ static enum layer vxlan(struct walk *w)
 /* draft-ietf-nvo3-vxlan-gpe-13 3 */
 static enum layer vxlan_gpe(struct walk *w)
 {
-    enum { HAS_PROTOCOL = 0x04, GPE_IPV4 = 1, GPE_IPV6 = 2, GPE_ETHERNET = 3, GPE_MPLS = 5 };
+    enum {
+        HAS_PROTOCOL = 0x04,
+        GPE_IPV4 = 1,
+        GPE_IPV6 = 2,
+        GPE_ETHERNET = 3,
+        GPE_NSH = 4,
+        GPE_MPLS = 5
+    };
     struct reader r = w->rest;
     uint8_t flags = reader_u8(&r);
     reader_u16(&r); /* reserved */
@@ -243,6 +284,8 @@ static enum layer vxlan_gpe(struct walk *w)
         return enclosed(w, TUNNEL_VXLAN, vni, LAYER_IP);
     if (protocol == GPE_MPLS)
         return enclosed(w, TUNNEL_VXLAN, vni, LAYER_MPLS);
+    if (protocol == GPE_NSH)
+        return enclosed(w, TUNNEL_VXLAN, vni, LAYER_NSH);
     return stop(w, DROP_UDP_NOT_QUIC);
 }
 
@@ -337,6 +380,26 @@ static enum layer l2tp(struct walk *w)
     return enclosed(w, TUNNEL_L2TP, 0, LAYER_PPP);
 }
 
+/* RFC 5415 4.3; its fragments are not put together. */
+static enum layer capwap(struct walk *w)
+{
+    enum { HLEN_SHIFT = 19, BINDING_SHIFT = 9, BINDING_IEEE802_11 = 1 };
+    enum { NATIVE = 0x100, FRAGMENT = 0x80, KEEP_ALIVE = 0x08, FIXED_LEN = 8 };
+    struct reader r = w->rest;
+    uint32_t head = reader_u32(&r);
+    reader_u32(&r); /* fragment id and offset */
+    size_t len = (head >> HLEN_SHIFT & 0x1f) * 4;
+    bool has_frame = head >> 24 == 0 && len >= FIXED_LEN && (head & (FRAGMENT | KEEP_ALIVE)) == 0;
+    if (r.short_read || !has_frame)
+        return stop(w, DROP_UDP_NOT_QUIC);
+    reader_take(&r, len - FIXED_LEN);
+    bool is_ethernet = (head & NATIVE) == 0;
+    if (r.short_read || (!is_ethernet && (head >> BINDING_SHIFT & 0x1f) != BINDING_IEEE802_11))
+        return stop(w, DROP_UDP_NOT_QUIC);
+    w->rest = r;
+    return enclosed(w, TUNNEL_CAPWAP, 0, is_ethernet ? LAYER_ETHERNET : LAYER_IEEE802_11_SWAPPED);
+}
+
 enum layer tunnel_pass(struct walk *w, enum layer layer)
 {
     static enum layer (*const PASS[])(struct walk *) = {
@@ -353,6 +416,8 @@ enum layer tunnel_pass(struct walk *w, enum layer layer)
         [LAYER_GTP_U] = gtp_u,
         [LAYER_TEREDO] = teredo,
         [LAYER_L2TP] = l2tp,
+        [LAYER_CAPWAP] = capwap,
+        [LAYER_NSH] = nsh,
     };
     assert(layer < sizeof PASS / sizeof PASS[0] && PASS[layer] != NULL);
     return PASS[layer](w);

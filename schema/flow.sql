@@ -156,7 +156,11 @@ CREATE TABLE flow (
     leg TEXT NOT NULL CHECK (
         leg = 'inbound' OR leg = 'outbound' OR leg = 'internal' OR leg = 'unknown'),
         -- 'inbound' to one of our addresses, 'outbound' from one, 'internal' between two;
-        -- 'unknown' without --local, and where neither side is ours [region]
+        -- 'unknown' where neither side is known to be ours [region]
+    leg_basis TEXT CHECK (leg_basis = 'local' OR leg_basis = 'guess'),
+        -- what leg rests on: 'local' the prefixes of --local, 'guess' without them: an address that
+        -- answered at least 8 different clients at this capture point in this run is ours; NULL
+        -- with leg 'unknown' [roles]
     client_region TEXT,
         -- region of the client; NULL when nothing says one [region]
     client_region_basis TEXT CHECK (

@@ -19,7 +19,7 @@ SELECT
     strftime('%Y-%m-%dT%H:%M', start_epoch_ns / 1000000000, 'unixepoch') AS minute,
     capture_id, first_packet_no, community_id, transport, ip_version, client_ip, client_port,
     server_ip, server_port, client_prefix, proxied_client_ip, proxied_server_ip, client_basis, leg,
-    client_region, client_region_basis, client_country, client_asn, site, host, app_protocol,
+    leg_basis, client_region, client_region_basis, client_country, client_asn, site, host, app_protocol,
     app_category, continues, retried_by, syn_seen, syn_count, syn_ack_count, sides_seen,
     client_packets, server_packets, client_bytes, server_bytes, client_retransmits,
     server_retransmits, client_retransmits_before_response, server_retransmits_before_response,
@@ -443,3 +443,45 @@ JOIN again AS far ON far.identity = near.identity AND far.point <> near.point
 JOIN flow AS one ON one.flow_id = near.flow_id
 JOIN flow AS two ON two.flow_id = far.flow_id
 WHERE (ifnull(one.client_rtt_ns, 0), one.flow_id) < (ifnull(two.client_rtt_ns, 0), two.flow_id);
+
+CREATE VIEW point_clock AS
+-- How far apart are the clocks of two capture points? From connections that both saw with the same
+-- addresses (no NAT) and one SYN and SYN/ACK each, as NTP does (RFC 5905 8): on the way there a
+-- packet's times differ by way + offset, on the way back by offset - way. offset_ms: the median of
+-- what the other clock is ahead; spread_ms: between the quartiles of it; way_ms: the median time
+-- from point to point, negative when the first is the one nearer to the server. Right as far as
+-- both ways take equally long.
+WITH both AS (
+    SELECT
+        pair.point, pair.other_point,
+        two.start_epoch_ns - one.start_epoch_ns AS there_ns,
+        two.start_epoch_ns + two.syn_ack_at_ns - one.start_epoch_ns - one.syn_ack_at_ns AS back_ns
+    FROM pair
+    JOIN flow AS one ON one.flow_id = pair.flow_id
+    JOIN flow AS two ON two.flow_id = pair.other_flow_id
+    WHERE one.syn_count = 1 AND two.syn_count = 1
+        AND one.syn_ack_count = 1 AND two.syn_ack_count = 1
+        AND one.client_port = two.client_port AND one.server_port = two.server_port
+        AND one.client_ip IS two.client_ip AND one.server_ip = two.server_ip
+), estimate AS (
+    SELECT
+        min(point, other_point) AS point, max(point, other_point) AS other_point,
+        iif(point < other_point, 1, -1) * (there_ns + back_ns) / 2e6 AS offset_ms,
+        iif(point < other_point, 1, -1) * (there_ns - back_ns) / 2e6 AS way_ms
+    FROM both WHERE back_ns IS NOT NULL
+), ranked AS (
+    SELECT
+        *, count(*) OVER (PARTITION BY point, other_point) AS n,
+        row_number() OVER (PARTITION BY point, other_point ORDER BY offset_ms) - 1 AS offset_rank,
+        row_number() OVER (PARTITION BY point, other_point ORDER BY way_ms) - 1 AS way_rank
+    FROM estimate
+)
+SELECT
+    point, other_point, count(*) AS pairs,
+    sum(offset_ms * max(0, 1 - abs(offset_rank - 0.5 * (n - 1)))) AS offset_ms,
+    sum(offset_ms * (max(0, 1 - abs(offset_rank - 0.75 * (n - 1)))
+        - max(0, 1 - abs(offset_rank - 0.25 * (n - 1))))) AS spread_ms,
+    sum(way_ms * max(0, 1 - abs(way_rank - 0.5 * (n - 1)))) AS way_ms
+FROM ranked
+GROUP BY point, other_point
+ORDER BY point, other_point;

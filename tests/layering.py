@@ -24,7 +24,7 @@ LEVELS = [
     "border half_open past stage",
     # what is said of it
     "series tls13 profile profile_json trial judge judge_tls12 judge_early judge_response "
-    "judge_one_side judge_keys judge_outcome timing neighbour "
+    "judge_one_side judge_keys judge_outcome timing neighbour roles "
     "texts csv prefix prefix_set mmdb region sites places",
     # edges to files, libraries and people
     "sandbox inflate source lookahead capture pcapng order interleave manifest inputs path_labels label rules privacy store merge query sql_functions statistics "

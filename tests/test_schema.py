@@ -391,6 +391,28 @@ class Views(unittest.TestCase):
         self.assertEqual((second["zero_rtt"], second["early_data_accepted"]), (1, 1))
         self.assertIsNone(second["perceived_p50_ms"])
 
+    def test_point_clock_separates_offset_and_way(self):
+        far = add_capture(self.db, "edge/far")
+        add_capture(self.db, "edge/lonely")
+        for port, offset_ms, way_ms in ((1, 100, 5), (2, 101, 6), (3, 99, 4), (4, 500, 5)):
+            one = {"client_port": port, "community_id": f"1:{port}", "handshake": "none",
+                   "tls_version": None, "syn_count": 1, "syn_ack_count": 1}
+            start = START + port * SECOND
+            add_flow(self.db, one, start_epoch_ns=start, syn_ack_at_ns=20 * MS,
+                     client_rtt_ns=10 * MS)
+            add_flow(self.db, one, capture_id=far, syn_ack_at_ns=(20 - 2 * way_ms) * MS,
+                     start_epoch_ns=start + (offset_ms + way_ms) * MS,
+                     client_rtt_ns=(10 + 2 * way_ms) * MS)
+        (row,) = self.rows("SELECT * FROM point_clock")
+        sign = 1 if row["other_point"] == "edge/far" else -1
+        self.assertEqual(row["pairs"], 4)
+        self.assertAlmostEqual(row["offset_ms"], sign * 100.5)
+        self.assertAlmostEqual(row["way_ms"], sign * 5)
+        self.assertAlmostEqual(row["spread_ms"], 200.75 - 99.75)
+        self.db.execute("UPDATE flow SET client_ip = 'other' WHERE capture_id = ?", (far,))
+        self.assertEqual(self.rows("SELECT * FROM point_clock"), [], "behind a NAT")
+        self.assertEqual(len(self.rows("SELECT * FROM pair")), 4)
+
     def test_pair_joins_points_and_puts_the_nearer_one_first(self):
         far = add_capture(self.db, "edge/far")
         plain = {"handshake": "none", "tls_version": None}

@@ -376,6 +376,60 @@ static void l2tp(struct buffer *b, bool is_v6, size_t len)
     ppp(b, is_v6, len);
 }
 
+static void put_ieee802_11(struct buffer *b, uint16_t control, bool is_v6)
+{
+    put_be(b, 2, control);
+    put_repeated(b, 22, 7);
+    put_be(b, 6, 0xaaaa03000000);
+    put_be(b, 2, ethertype_of(is_v6));
+}
+
+static void capwap(struct buffer *b, bool is_v6, size_t len)
+{
+    put_udp_tunnel(b, 5247, len + 48);
+    put_be(b, 8, 0x0020032000000000); /* IEEE 802.11, with wireless information */
+    put_be(b, 8, 0x04bf230000000000);
+    put_ieee802_11(b, 0x0801, is_v6);
+}
+
+static void capwap_swapped(struct buffer *b, bool is_v6, size_t len)
+{
+    put_udp_tunnel(b, 5247, len + 40);
+    put_be(b, 8, 0x0010030000000000);
+    put_ieee802_11(b, 0x0108, is_v6);
+}
+
+static void capwap_ethernet(struct buffer *b, bool is_v6, size_t len)
+{
+    put_udp_tunnel(b, 5247, len + 22);
+    put_be(b, 8, 0x0010000000000000);
+    plain(b, is_v6, len);
+}
+
+static void put_nsh(struct buffer *b, uint8_t next)
+{
+    put_be(b, 2, 0x0fc3); /* three words: one of metadata */
+    put_be(b, 1, 2);
+    put_be(b, 1, next);
+    put_be(b, 4, 0x0000abff);
+    put_be(b, 4, 0);
+}
+
+static void nsh(struct buffer *b, bool is_v6, size_t len)
+{
+    (void)len;
+    put_ethernet(b, 0x894f);
+    put_nsh(b, is_v6 ? 2 : 1);
+}
+
+static void vxlan_gpe_nsh(struct buffer *b, bool is_v6, size_t len)
+{
+    put_udp_tunnel(b, 4790, len + 34);
+    put_be(b, 8, 0x0c00000400123400);
+    put_nsh(b, 3);
+    plain(b, is_v6, len);
+}
+
 static void etherip(struct buffer *b, bool is_v6, size_t len)
 {
     put_ethernet(b, 0x0800);
@@ -538,6 +592,11 @@ static const struct wrapping WRAPPINGS[] = {
     { "GTP-U", EN10MB, TUNNEL_GTP_U, gtp_u },
     { "GTP-U with extension", EN10MB, TUNNEL_GTP_U, gtp_u_with_extension },
     { "L2TP", EN10MB, TUNNEL_L2TP, l2tp },
+    { "CAPWAP", EN10MB, TUNNEL_CAPWAP, capwap },
+    { "CAPWAP of Cisco", EN10MB, TUNNEL_CAPWAP, capwap_swapped },
+    { "CAPWAP with Ethernet", EN10MB, TUNNEL_CAPWAP, capwap_ethernet },
+    { "NSH", EN10MB, TUNNEL_NSH, nsh },
+    { "NSH in VXLAN GPE", EN10MB, TUNNEL_VXLAN | TUNNEL_NSH, vxlan_gpe_nsh },
     { "EtherIP", EN10MB, TUNNEL_IP_IN_IP, etherip },
     { "AH", EN10MB, TUNNEL_IP_IN_IP, authentication },
     { "radiotap", 127, 0, radiotap },

@@ -62,6 +62,53 @@ static void assert_text(struct row_text text, const char *expected)
                  expected);
 }
 
+static void see_clients(struct roles *r, const struct address *server)
+{
+    for (uint8_t i = 0; i < ROLE_CLIENTS; i++) {
+        struct address client = address_of_ipv4((const uint8_t[]){ 203, 0, 113, i });
+        cr_assert_eq(roles_add(r, server, &client), STATUS_OK);
+    }
+}
+
+Test(row, the_leg_is_guessed_by_who_serves_many_and_local_wins)
+{
+    struct facts f = plain_facts();
+    struct roles *roles = roles_open(1);
+    struct row_context context = context_of(&NO_LABELS);
+    struct row_space space;
+    struct flow_row row;
+    context.roles = roles;
+    fill(&f, &context, &space, &row);
+    assert_text(row.leg, "unknown");
+    assert_text(row.leg_basis, NULL);
+    see_clients(roles, &f.server.address);
+    fill(&f, &context, &space, &row);
+    assert_text(row.leg, "inbound");
+    assert_text(row.leg_basis, "guess");
+
+    struct facts to_origin = plain_facts();
+    to_origin.client = f.server;
+    to_origin.server = endpoint_of("198.51.100.1", 443);
+    fill(&to_origin, &context, &space, &row);
+    assert_text(row.leg, "outbound");
+    assert_text(row.leg_basis, "guess");
+    see_clients(roles, &to_origin.server.address);
+    fill(&to_origin, &context, &space, &row);
+    assert_text(row.leg, "internal");
+
+    struct prefix_set *local;
+    cr_assert_eq(prefix_set_open("198.51.100.0/24", &local), STATUS_OK);
+    context.local = local;
+    fill(&to_origin, &context, &space, &row);
+    assert_text(row.leg, "inbound");
+    assert_text(row.leg_basis, "local");
+    fill(&f, &context, &space, &row);
+    assert_text(row.leg, "unknown");
+    assert_text(row.leg_basis, NULL);
+    prefix_set_close(local);
+    roles_close(roles);
+}
+
 Test(row, identity_of_ipv4_and_ipv6)
 {
     struct facts f = plain_facts();
@@ -175,7 +222,8 @@ Test(row, every_tunnel_has_its_word_and_all_together_fit)
     assert_text(row.tunnel, "vlan,gtp_u");
     f.tunnel = UINT16_MAX;
     fill(&f, &context, &space, &row);
-    assert_text(row.tunnel, "vlan,mpls,pppoe,gre,erspan,ip_in_ip,vxlan,geneve,gtp_u,teredo,l2tp");
+    assert_text(row.tunnel, "vlan,mpls,pppoe,gre,erspan,ip_in_ip,vxlan,geneve,gtp_u,teredo,l2tp,"
+                            "capwap,nsh");
 }
 
 Test(row, numbers_without_a_name_are_written_as_numbers)

@@ -15,12 +15,15 @@ enum {
     NONE = 2,            /* percent up to which a thing is an exception */
     HELLO_SNAPLEN = 512, /* holds nearly every ClientHello's extensions before its key shares */
     NS_PER_MS = 1000000,
+    NS_PER_S = 1000000000,
+    S_PER_DAY = 86400,
 };
 
 struct page {
     struct text *out;
     size_t width;
     bool utf8;
+    const volatile sig_atomic_t *stop;
     /* what a better command line needs */
     bool wants_snaplen, wants_fragments, wants_buffer, wants_nanoseconds, wants_start;
 };
@@ -149,15 +152,28 @@ static void put_loss_findings(struct page *p, const struct survey *s)
     add_paragraph(p, has_gaps || s->kernel_drops > 0 ? "! losses      " : "  losses      ", &t);
 }
 
+/* "350 ms", "12 s", "3 days": as long as it is needed to be understood. */
+static void add_step(struct text *t, int64_t step_ns)
+{
+    double seconds = (double)step_ns / NS_PER_S;
+    if (seconds < 10)
+        text_addf(t, "%.0f ms", (double)step_ns / NS_PER_MS);
+    else if (seconds < 2 * S_PER_DAY)
+        text_addf(t, "%.0f s", seconds);
+    else
+        text_addf(t, "%.0f days", seconds / S_PER_DAY);
+}
+
 static void put_clock_findings(struct page *p, const struct survey *s)
 {
     struct text t = { 0 };
     text_add(&t, s->fine_times > 0 ? "nanoseconds" : "microseconds");
     p->wants_nanoseconds = s->fine_times == 0;
-    if (s->steps_back > 0)
-        text_addf(&t, "; %llu times back by up to %.0f ms: the clock was set, or files are mixed",
-                  (unsigned long long)s->steps_back, (double)s->step_back_ns / NS_PER_MS);
-    else if (s->step_back_ns > 0)
+    if (s->steps_back > 0) {
+        text_addf(&t, "; %llu times back by up to ", (unsigned long long)s->steps_back);
+        add_step(&t, s->step_back_ns);
+        text_add(&t, ": the clock was set, or captures were put together");
+    } else if (s->step_back_ns > 0)
         text_addf(&t, "; out of order by up to %.3f ms", (double)s->step_back_ns / NS_PER_MS);
     else
         text_add(&t, ", in order");
@@ -184,7 +200,43 @@ static void put_vantage(struct page *p, const struct survey *s)
 static bool is_usual(enum drop reason)
 {
     return reason == DROP_NONE || reason == DROP_NOT_IP || reason == DROP_NOT_TCP ||
-           reason == DROP_UDP_NOT_QUIC || reason == DROP_TIME_INVALID || reason == DROP_FILTERED;
+           reason == DROP_UDP_NOT_QUIC || reason == DROP_QUIC_NOT_READ ||
+           reason == DROP_TIME_INVALID || reason == DROP_FILTERED;
+}
+
+/* What takes its own way past us, and what hides connections. */
+static void put_other_traffic(struct page *p, const struct survey *s)
+{
+    double quic = percent(s->drops.packets[DROP_QUIC_NOT_READ], s->packets);
+    double udp = percent(s->drops.packets[DROP_UDP_NOT_QUIC], s->packets);
+    double other = percent(s->drops.packets[DROP_NOT_TCP], s->packets);
+    struct text t = { 0 };
+    if (quic > 0) {
+        text_addf(&t,
+                  "%.0f%% of the packets are QUIC, which this version does not read: connections "
+                  "over HTTP/3 are missing in all numbers.",
+                  quic);
+        add_paragraph(p, quic > NONE ? "! QUIC        " : "  QUIC        ", &t);
+    }
+    if (udp + other > PERCENT - MOST) {
+        text_addf(&t,
+                  "%.0f%% of the packets are other UDP, %.0f%% neither TCP nor UDP. Connections in "
+                  "encrypted tunnels there (IPsec, WireGuard, OpenVPN) cannot be seen.",
+                  udp, other);
+        add_paragraph(p, "  other       ", &t);
+    }
+    if (s->tunnel != 0) {
+        text_add(&t, "tags or tunnels around the IP packets are read through; column tunnel names "
+                     "them.");
+        add_paragraph(p, "  around      ", &t);
+    }
+    if (s->packets_joined > 0) {
+        text_addf(&t,
+                  "%.0f%% of the packets are longer than any link carries: the capturing host "
+                  "joins segments (offload). Bytes are right, times are those of whole batches.",
+                  percent(s->packets_joined, s->packets));
+        add_paragraph(p, "  joined      ", &t);
+    }
 }
 
 static void put_drop_findings(struct page *p, const struct survey *s)
@@ -286,6 +338,11 @@ static void put_point(struct page *p, const struct capture_point *point, const s
     text_add(p->out, p->out->len > 0 ? "\n" : "");
     put_heading(p, point, s);
     put_damage(p, s);
+    if (s->is_interrupted) {
+        struct text t = { 0 };
+        text_add(&t, "interrupted: this is what was read until then.");
+        add_paragraph(p, "! not whole   ", &t);
+    }
     if (s->files_read == 0)
         return;
     if (s->hellos > 0) {
@@ -302,6 +359,7 @@ static void put_point(struct page *p, const struct capture_point *point, const s
     put_loss_findings(p, s);
     put_clock_findings(p, s);
     put_vantage(p, s);
+    put_other_traffic(p, s);
     put_drop_findings(p, s);
     put_better_command(p, s);
 }
@@ -312,7 +370,7 @@ static enum status survey_and_put(struct page page, const struct capture_point *
     struct survey *s = calloc(1, sizeof *s);
     if (s == NULL)
         return STATUS_NO_MEMORY;
-    enum status status = survey_point(point, filter, s);
+    enum status status = survey_point(point, filter, page.stop, s);
     if (status == STATUS_OK)
         put_point(&page, point, s);
     result->files_read += s->files_read;
@@ -341,7 +399,7 @@ static enum status put_all(struct page *p, const struct inputs *inputs, const ch
                            struct doctor_result *result)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < inputs->point_count && status == STATUS_OK; i++)
+    for (size_t i = 0; i < inputs->point_count && status == STATUS_OK && !*p->stop; i++)
         status = survey_and_put(*p, &inputs->points[i], filter, result);
     if (p->out->len > 0 && inputs->note_count > 0)
         text_add(p->out, "\n");
@@ -350,8 +408,8 @@ static enum status put_all(struct page *p, const struct inputs *inputs, const ch
 }
 
 enum status command_doctor(const struct input_options *options, const char *filter,
-                           struct table_style style, FILE *out, struct doctor_result *ret_result,
-                           struct text *error)
+                           struct table_style style, const volatile sig_atomic_t *stop, FILE *out,
+                           struct doctor_result *ret_result, struct text *error)
 {
     struct inputs inputs;
     struct text text = { 0 };
@@ -359,6 +417,7 @@ enum status command_doctor(const struct input_options *options, const char *filt
         .out = &text,
         .width = style.width > 0 ? style.width : PAGE_WIDTH,
         .utf8 = style.utf8,
+        .stop = stop,
     };
     *ret_result = (struct doctor_result){ 0 };
     enum status status = inputs_find(options, &inputs);
@@ -368,6 +427,7 @@ enum status command_doctor(const struct input_options *options, const char *filt
     }
     if (status == STATUS_OK)
         status = put_all(&page, &inputs, filter, ret_result);
+    ret_result->is_interrupted = *stop;
     if (status == STATUS_OK)
         status = result_write_text(&text, out);
     if (status != STATUS_OK && error->len == 0)

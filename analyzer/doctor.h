@@ -5,16 +5,21 @@
 #include "inputs.h"
 #include "table.h"
 
+#include <signal.h>
+
 struct doctor_result {
     size_t files_read, files_damaged, files_unreadable;
+    bool is_interrupted;
 };
 
 /*
  * Writes a page on each capture point: what can be measured there, why not more, and how tcpdump
- * would have captured more. On failure error has the text.
+ * would have captured more. When *stop becomes true, of what was read until then. On failure error
+ * has the text.
  */
 MUST_USE enum status command_doctor(const struct input_options *inputs, const char *filter,
-                                    struct table_style style, FILE *out,
-                                    struct doctor_result *ret_result, struct text *error);
+                                    struct table_style style, const volatile sig_atomic_t *stop,
+                                    FILE *out, struct doctor_result *ret_result,
+                                    struct text *error);
 
 #endif

@@ -358,6 +358,8 @@ static int exit_of_doctor(enum status status, const struct doctor_result *r)
 {
     if (status == STATUS_USAGE)
         return EXIT_USAGE;
+    if (status == STATUS_OK && r->is_interrupted)
+        return EXIT_INTERRUPTED;
     if (status != STATUS_OK || r->files_read == 0)
         return EXIT_FAILED;
     return r->files_damaged > 0 || r->files_unreadable > 0 ? EXIT_DAMAGED : EXIT_DONE;
@@ -374,8 +376,9 @@ static int run_doctor(const struct command_line *line)
     } else {
         struct table_style style = { .width = terminal_width(out), .utf8 = is_utf8() };
         confine_doctor(line);
-        status =
-            command_doctor(&line->ingest.inputs, line->ingest.filter, style, out, &result, &error);
+        catch_interrupts();
+        status = command_doctor(&line->ingest.inputs, line->ingest.filter, style, &interrupted, out,
+                                &result, &error);
         if (fflush(out) != 0 && status == STATUS_OK) {
             text_addf(&error, "results cannot be written: %s", strerror(errno));
             status = STATUS_IO;

@@ -12,7 +12,7 @@ enum {
     MICROSECOND_NS = 1000,
 };
 
-/* What an analysis needs, made anew for each file: nothing goes on from one to the next. */
+/* What an analysis needs, made anew where a part of the captures is not read. */
 struct tools {
     struct stage *stage;
     struct half_opens *half_opens;
@@ -28,6 +28,7 @@ static void tools_done(struct tools *t)
     half_opens_close(t->half_opens);
     neighbours_close(t->neighbours);
     profiles_close(t->profiles);
+    *t = (struct tools){ 0 };
 }
 
 static enum status tools_open(struct tools *t)
@@ -63,6 +64,7 @@ static void note_unknown_link(struct survey *s, int link_type)
 static void count_frame(struct survey *s, const struct frame *frame, int64_t *latest_ns)
 {
     s->packets++;
+    s->packets_joined += frame->wire_len > SURVEY_JOINED_LEN;
     if (frame->wire_len > frame->data.len) {
         s->packets_cut++;
         s->cut_len = frame->data.len > s->cut_len ? frame->data.len : s->cut_len;
@@ -145,13 +147,15 @@ static void count_file(struct survey *s, const struct capture_info *info,
     drop_counts_add(&s->drops, drops);
 }
 
-/* Reads the beginning of an open capture; the outcome of the reading goes into the survey. */
-static enum status read_frames(struct survey *s, struct capture *c, struct analysis *a)
+/* Reads an open capture or its beginning; the outcome of the reading goes into the survey. */
+static enum status read_frames(struct survey *s, struct capture *c,
+                               const volatile sig_atomic_t *stop, struct analysis *a,
+                               bool *ret_whole)
 {
     struct frame frame;
     int64_t latest_ns = 0;
     enum status reading = STATUS_OK, status = STATUS_OK;
-    for (unsigned n = 0; n < SURVEY_PACKETS_MAX && status == STATUS_OK; n++) {
+    for (unsigned n = 0; n < SURVEY_PACKETS_MAX && status == STATUS_OK && !*stop; n++) {
         reading = capture_next(c, &frame);
         if (reading != STATUS_OK)
             break;
@@ -160,6 +164,7 @@ static enum status read_frames(struct survey *s, struct capture *c, struct analy
     }
     if (reading == STATUS_NO_MEMORY)
         return reading;
+    *ret_whole = reading == STATUS_END;
     s->has_unread_rest |= reading == STATUS_OK;
     if (reading != STATUS_OK && reading != STATUS_END) {
         s->files_damaged++;
@@ -168,35 +173,31 @@ static enum status read_frames(struct survey *s, struct capture *c, struct analy
     return status;
 }
 
-static enum status survey_capture(struct survey *s, struct capture *c)
+static enum status survey_capture(struct survey *s, struct capture *c,
+                                  const volatile sig_atomic_t *stop, struct tools *tools,
+                                  bool *ret_whole)
 {
-    struct tools tools = { 0 };
-    enum status status = tools_open(&tools);
-    if (status == STATUS_OK) {
-        analysis_begin_file(tools.analysis, 0);
-        status = read_frames(s, c, tools.analysis);
-    }
-    if (status == STATUS_OK)
-        status = analysis_end(tools.analysis);
-    if (status == STATUS_OK)
-        status = count_flows(s, tools.stage);
-    if (status == STATUS_OK) {
-        struct capture_info info = capture_info(c);
-        count_file(s, &info, analysis_drops(tools.analysis));
-    }
-    tools_done(&tools);
+    enum status status = tools->analysis == NULL ? tools_open(tools) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    analysis_begin_file(tools->analysis, 0);
+    status = read_frames(s, c, stop, tools->analysis, ret_whole);
+    struct capture_info info = capture_info(c);
+    count_file(s, &info, analysis_drops(tools->analysis));
     return status;
 }
 
-static enum status survey_file(struct survey *s, const char *path, const char *filter)
+/* *ret_whole: its flows may go on in the next file. */
+static enum status survey_file(struct survey *s, const char *path, const char *filter,
+                               const volatile sig_atomic_t *stop, struct tools *tools,
+                               bool *ret_whole)
 {
     struct capture *c = NULL;
     enum status status = capture_open(path, filter, &c);
-    if (status == STATUS_NO_MEMORY)
-        return status;
+    *ret_whole = false;
     if (status == STATUS_OK) {
-        status = survey_capture(s, c);
-    } else {
+        status = survey_capture(s, c, stop, tools, ret_whole);
+    } else if (status != STATUS_NO_MEMORY) {
         s->files_unreadable++;
         note_damage(s, capture_error(c));
         status = STATUS_OK;
@@ -205,16 +206,39 @@ static enum status survey_file(struct survey *s, const char *path, const char *f
     return status;
 }
 
+/* Ends the flows of a stretch of files and counts them. */
+static enum status end_stretch(struct survey *s, struct tools *tools)
+{
+    enum status status = STATUS_OK;
+    if (tools->analysis != NULL)
+        status = analysis_end(tools->analysis);
+    if (status == STATUS_OK && tools->analysis != NULL)
+        status = count_flows(s, tools->stage);
+    tools_done(tools);
+    return status;
+}
+
 enum status survey_point(const struct capture_point *point, const char *filter,
-                         struct survey *ret_survey)
+                         const volatile sig_atomic_t *stop, struct survey *ret_survey)
 {
     /* When there are too many, evenly spread over the time of the point. */
     size_t count = point->file_count < SURVEY_FILES_MAX ? point->file_count : SURVEY_FILES_MAX;
+    bool skips = count < point->file_count;
+    struct tools tools = { 0 };
     ret_survey->kernel_drops = -1;
-    ret_survey->has_unread_rest = count < point->file_count;
+    ret_survey->has_unread_rest = skips;
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = survey_file(ret_survey, point->files[i * point->file_count / count].path, filter);
+    for (size_t i = 0; i < count && status == STATUS_OK && !*stop; i++) {
+        bool whole;
+        const char *path = point->files[i * point->file_count / count].path;
+        status = survey_file(ret_survey, path, filter, stop, &tools, &whole);
+        if (status == STATUS_OK && (skips || !whole))
+            status = end_stretch(ret_survey, &tools);
+    }
+    if (status == STATUS_OK)
+        status = end_stretch(ret_survey, &tools);
+    ret_survey->is_interrupted = *stop;
+    tools_done(&tools);
     return status;
 }
 

@@ -2,16 +2,22 @@
 #ifndef SURVEY_H
 #define SURVEY_H
 /*
- * A look at the captures of one point, without a database: the beginning of each file goes through
- * the same analysis as in an ingest, and what its flows and frames show is summed up.
+ * A look at the captures of one point, without a database: they go through the same analysis as in
+ * an ingest, and what their flows and frames show is summed up. Of long files only the beginning is
+ * read; flows go on from one whole file to the next, as those of a ring.
  */
 #include "analyze.h"
 #include "inputs.h"
 #include "text.h"
 #include "timing.h"
 
+#include <signal.h>
+
 /* Packets read of each file, and files of a point: these tell what the rest will be like. */
 enum { SURVEY_PACKETS_MAX = 100000, SURVEY_FILES_MAX = 50 };
+
+/* Frames of more bytes than any link carries: segments that the capturing host joined. */
+enum { SURVEY_JOINED_LEN = 9300 };
 
 /* A time that lies that much before one that came earlier is more than the order of two cores. */
 enum { SURVEY_BACK_NS = 100000000 };
@@ -19,10 +25,12 @@ enum { SURVEY_BACK_NS = 100000000 };
 struct survey {
     /* files */
     size_t files_read, files_unreadable, files_damaged;
+    bool is_interrupted;
     bool has_unread_rest; /* packets behind the first SURVEY_PACKETS_MAX, or files */
     struct text damage;   /* a line for each damaged or unreadable file */
     /* frames */
     uint64_t packets, packets_cut; /* all, and those of which a snaplen cut bytes away */
+    uint64_t packets_joined;       /* longer than SURVEY_JOINED_LEN */
     size_t cut_len;                /* captured bytes of the longest of these: the real snaplen */
     int64_t first_ns, last_ns;     /* 0 = no packet with a time */
     int64_t kernel_drops;          /* -1 = no file says */
@@ -44,9 +52,10 @@ struct survey {
     uint64_t ports[65536];     /* connections with TLS by port of the server */
 };
 
-/* Fills a survey that is zeroed. STATUS_NO_MEMORY; STATUS_IO, the temporary store failed. */
+/* Fills a survey that is zeroed, with what was read so far when *stop becomes true.
+ * STATUS_NO_MEMORY; STATUS_IO, the temporary store failed. */
 MUST_USE enum status survey_point(const struct capture_point *point, const char *filter,
-                                  struct survey *ret_survey);
+                                  const volatile sig_atomic_t *stop, struct survey *ret_survey);
 void survey_done(struct survey *s);
 
 #endif

@@ -412,8 +412,9 @@ static enum status add_left_out(const struct incident *i)
     if (t.len > 0)
         page_fact(i->page, "Wait not known", "%s", text_string(&t));
     if (i->changes.too_few > 0)
-        page_fact(i->page, "Not looked at", "%zu groups with fewer than %d connections in a window",
-                  i->changes.too_few, GROUP_LEAST);
+        page_fact(i->page, "Not looked at",
+                  "groups with fewer than %d connections in a window: %zu", GROUP_LEAST,
+                  i->changes.too_few);
     query_close(q);
     text_done(&sql);
     text_done(&t);
@@ -504,10 +505,6 @@ static enum status add_for_people(const struct incident *i)
         status = add_times(i);
     if (status == STATUS_OK)
         status = add_left_out(i);
-    if (i->changes.too_few > 0)
-        page_text(i->page,
-                  "%zu groups with fewer than %d connections in a window were not looked at.",
-                  i->changes.too_few, GROUP_LEAST);
     return status;
 }
 

@@ -9,7 +9,7 @@
 
 /*
  * Flows that are kept; of more, every second, third, ... by flow_id is taken. A million of them
- * need about 100 MB.
+ * need about 200 MB while they are compared.
  */
 enum { WINDOWS_FLOWS_MAX = 2000000 };
 

@@ -14,6 +14,7 @@
 #include "analyze.h"
 
 #include "border.h"
+#include "carry.h"
 #include "connection.h"
 #include "flow.h"
 #include "fragment.h"
@@ -24,11 +25,11 @@
 
 #include <stdlib.h>
 
+/* Bytes of a mark behind facts, and the bits of the last. */
+enum { MARK_LEN = 5, MARK_HAS_ROW = 1, MARK_IS_OPEN = 2 };
+
 /* What a live connection costs beside its flow, roughly: facts, records, allocator. */
 enum { CONNECTION_COST = 3072 };
-
-/* A late SYN finds its first one's time for so long (RFC 9293 3.8.1: back-off doubles). */
-#define PAST_HALF_OPEN_NS (130 * NS_PER_SECOND)
 
 /* A pause longer than any idle limit. */
 #define FAR_AHEAD_NS (3600 * NS_PER_SECOND)
@@ -38,9 +39,13 @@ struct analysis {
     struct fragments *fragments;
     struct flow_table *flows;
     struct past *past;
-    struct drop_counts drops;
+    struct drop_counts own_drops, *drops; /* of the current file */
     struct connection_pool pool;
     struct buffer packed;    /* of the flow being finished or parked */
+    struct buffer state;     /* of the flow that stays open */
+    struct buffer half_open; /* as in struct carried_point */
+    uint64_t past_seed;
+    bool *continued; /* by number of resumed flows; not owned */
     struct secrets *secrets; /* out of the captures; NULL before the first */
     size_t connections, parked_bytes, held_bytes;
     uint64_t finished;
@@ -55,6 +60,8 @@ enum status analysis_open(const struct analysis_options *options, struct analysi
     if (a == NULL)
         return STATUS_NO_MEMORY;
     a->options = *options;
+    a->past_seed = ~options->seed;
+    a->drops = &a->own_drops;
     a->fragments = fragments_open(options->seed);
     a->flows = flow_table_open(options->seed);
     a->past = past_open();
@@ -100,13 +107,24 @@ void analysis_close(struct analysis *a)
     secrets_close(a->secrets);
     connection_pool_done(&a->pool);
     buffer_done(&a->packed);
+    buffer_done(&a->state);
+    buffer_done(&a->half_open);
     free(a);
 }
 
 void analysis_begin_file(struct analysis *a, uint32_t file)
 {
+    a->own_drops = (struct drop_counts){ 0 };
+    a->drops = NULL;
+    analysis_use_file(a, file, &a->own_drops);
+}
+
+void analysis_use_file(struct analysis *a, uint32_t file, struct drop_counts *drops)
+{
+    if (a->drops == drops)
+        return;
     a->file = file;
-    a->drops = (struct drop_counts){ 0 };
+    a->drops = drops;
     fragments_begin_file(a->fragments);
 }
 
@@ -125,7 +143,7 @@ static const struct secrets *all_secrets(const struct analysis *a)
 
 const struct drop_counts *analysis_drops(const struct analysis *a)
 {
-    return &a->drops;
+    return a->drops;
 }
 
 uint64_t analysis_flows(const struct analysis *a)
@@ -135,13 +153,13 @@ uint64_t analysis_flows(const struct analysis *a)
 
 static enum status drop(struct analysis *a, enum drop reason)
 {
-    a->drops.packets[reason]++;
+    a->drops->packets[reason]++;
     return STATUS_OK;
 }
 
 static uint64_t key_hash(const struct analysis *a, const struct flow_key *key)
 {
-    return hash_table((struct bytes){ (const uint8_t *)key, sizeof *key }, ~a->options.seed);
+    return hash_table((struct bytes){ (const uint8_t *)key, sizeof *key }, a->past_seed);
 }
 
 static const struct endpoint *end_of(const struct flow *flow, enum side side)
@@ -296,11 +314,32 @@ static void fill_half_open(const struct flow *flow, struct facts *f)
     opening_facts(&flow->opening, flow->first_ns, f);
 }
 
-/* Learns from the facts of a flow that is over, and stages them. */
-static enum status stage_facts(struct analysis *a, const struct facts *f, uint64_t *ret_number)
+struct stage_mark stage_mark_of(struct bytes item)
 {
+    struct reader r = reader_of(bytes_after(item, item.len < MARK_LEN ? 0 : item.len - MARK_LEN));
+    struct stage_mark mark = { .resumed = reader_u32(&r) };
+    uint8_t flags = reader_u8(&r);
+    mark.has_row = (flags & MARK_HAS_ROW) != 0;
+    mark.is_open = (flags & MARK_IS_OPEN) != 0;
+    return mark;
+}
+
+static enum status pack_mark(const struct stage_mark *mark, struct buffer *out)
+{
+    uint32_t number = mark->resumed;
+    uint8_t flags = (mark->has_row ? MARK_HAS_ROW : 0) | (mark->is_open ? MARK_IS_OPEN : 0);
+    uint8_t octets[MARK_LEN] = { (uint8_t)(number >> 24), (uint8_t)(number >> 16),
+                                 (uint8_t)(number >> 8), (uint8_t)number, flags };
+    return buffer_add(out, (struct bytes){ octets, sizeof octets }) ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+/* Stages the facts of a flow that is over, or that stays open; the former teach of its server. */
+static enum status stage_facts(struct analysis *a, const struct flow *flow, const struct facts *f,
+                               bool is_open, uint64_t *ret_number)
+{
+    struct stage_mark mark = { flow->resumed, flow->has_row, is_open };
     a->packed.len = 0;
-    enum status status = profiles_learn(a->options.profiles, f);
+    enum status status = is_open ? STATUS_OK : profiles_learn(a->options.profiles, f);
     if (status == STATUS_OK)
         status = neighbours_add(a->options.neighbours, &f->client.address, f->start_ns,
                                 client_rtt_by_ack(f));
@@ -309,28 +348,39 @@ static enum status stage_facts(struct analysis *a, const struct facts *f, uint64
         status = roles_add(a->options.roles, &f->server.address, &f->client.address);
     if (status == STATUS_OK)
         status = facts_pack(f, &a->packed);
+    if (status == STATUS_OK)
+        status = pack_mark(&mark, &a->packed);
     if (status != STATUS_OK)
         return status;
     a->finished++;
     return stage_add(a->options.stage, (struct bytes){ a->packed.at, a->packed.len }, ret_number);
 }
 
+/* Whether a flow that goes on in another run is only looked at: analysis_end() has its state. */
+static bool stays_open(const struct analysis *a, enum flow_end fallback)
+{
+    return a->options.open != NULL && fallback == ENDED_CAPTURE_END;
+}
+
 static enum status finish_half_open(struct analysis *a, const struct flow *flow,
                                     enum flow_end fallback, uint64_t *ret_number)
 {
     struct facts f = { 0 };
-    bool has_row = true;
+    bool has_row = !flow->is_counted;
     fill_half_open(flow, &f);
     fill_identity(flow, &f);
     f.ended = (uint8_t)end_kind(flow, &f, fallback);
     f.reset_ns[CLIENT] = (flow->ends & FLOW_RESET_CLIENT) != 0 ? flow->last_ns : 0;
     f.reset_ns[SERVER] = (flow->ends & FLOW_RESET_SERVER) != 0 ? flow->last_ns : 0;
     enum status status = STATUS_OK;
-    if (f.syn_count > 0)
+    if (f.syn_count > 0 && !flow->is_counted)
         status = half_opens_add(a->options.half_opens, &f.server, &f.client.address, f.start_ns,
                                 &has_row);
+    has_row |= flow->resumed != 0 || flow->has_row;
     *ret_number = PAST_NOT_STAGED;
-    return status == STATUS_OK && has_row ? stage_facts(a, &f, ret_number) : status;
+    return status == STATUS_OK && has_row
+               ? stage_facts(a, flow, &f, stays_open(a, fallback), ret_number)
+               : status;
 }
 
 static enum status finish_connection(struct analysis *a, struct flow *flow, enum flow_end fallback,
@@ -352,14 +402,16 @@ static enum status finish_connection(struct analysis *a, struct flow *flow, enum
     c->facts.ended = (uint8_t)end_kind(flow, &c->facts, fallback);
     if (a->options.privacy != NULL)
         status = privacy_hide_texts(a->options.privacy, &c->facts);
-    return status == STATUS_OK ? stage_facts(a, &c->facts, ret_number) : status;
+    return status == STATUS_OK ? stage_facts(a, flow, &c->facts, stays_open(a, fallback), ret_number)
+                               : status;
 }
 
 /* Packs the connection of a silent flow away, or marks the flow when it is not at rest. */
 static void park(struct analysis *a, struct flow *flow)
 {
     a->packed.len = 0;
-    bool packed = connection_pack(flow->connection, &a->packed);
+    bool packed = connection_is_at_rest(flow->connection) &&
+                  connection_pack(flow->connection, a->now_ns, &a->packed);
     struct parked *parked = packed ? malloc(sizeof *parked + a->packed.len) : NULL;
     flow->restless = parked == NULL;
     if (parked == NULL)
@@ -388,14 +440,33 @@ static enum status unpark(struct analysis *a, struct flow *flow)
     return STATUS_OK;
 }
 
-static enum status finish_flow(struct analysis *a, struct flow *flow, enum flow_end fallback)
+/* A flow of an earlier run has a packet, or its end, in this one. */
+static void note_continued(struct analysis *a, struct flow *flow)
 {
-    uint64_t number = PAST_NOT_STAGED;
+    flow->is_touched = true;
+    if (flow->resumed != 0)
+        a->continued[flow->resumed - 1] = true;
+}
+
+/* Makes the facts of a flow and stages them; it is of no use after that. */
+static enum status close_flow(struct analysis *a, struct flow *flow, enum flow_end fallback,
+                              uint64_t *ret_number)
+{
     bool half_open = flow_is_half_open(flow);
     enum status status = unpark(a, flow);
-    if (status == STATUS_OK)
-        status = half_open ? finish_half_open(a, flow, fallback, &number)
-                           : finish_connection(a, flow, fallback, &number);
+    note_continued(a, flow);
+    *ret_number = PAST_NOT_STAGED;
+    if (status != STATUS_OK)
+        return status;
+    return half_open ? finish_half_open(a, flow, fallback, ret_number)
+                     : finish_connection(a, flow, fallback, ret_number);
+}
+
+static enum status finish_flow(struct analysis *a, struct flow *flow, enum flow_end fallback)
+{
+    uint64_t number;
+    bool half_open = flow_is_half_open(flow);
+    enum status status = close_flow(a, flow, fallback, &number);
     struct past_flow past = {
         .key_hash = key_hash(a, &flow->key),
         .first_ns = flow->first_ns,
@@ -415,14 +486,146 @@ static enum status finish_flow(struct analysis *a, struct flow *flow, enum flow_
     return status;
 }
 
+/* Keeps the state of a half-open flow that has no row. */
+static enum status keep_half_open(struct analysis *a)
+{
+    if (!buffer_reserve(&a->half_open, VARINT_MAX))
+        return STATUS_NO_MEMORY;
+    put_varint(&a->half_open, a->state.len);
+    bool ok = buffer_add(&a->half_open, (struct bytes){ a->state.at, a->state.len });
+    return ok ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+/* Stages what is known of a live flow, and its state behind it. */
+static enum status leave_flow(struct analysis *a, struct flow *flow)
+{
+    uint64_t number;
+    struct flow left = *flow;
+    left.is_counted = flow_is_half_open(flow) && flow->opening.syn_count > 0;
+    a->state.len = 0;
+    if (!carry_flow_pack(&left, a->now_ns, &a->state))
+        return STATUS_NO_MEMORY;
+    enum status status = close_flow(a, flow, ENDED_CAPTURE_END, &number);
+    if (status != STATUS_OK)
+        return status;
+    if (number == PAST_NOT_STAGED)
+        return keep_half_open(a);
+    return stage_add(a->options.open, (struct bytes){ a->state.at, a->state.len }, &number);
+}
+
+static enum status end_flow(struct analysis *a, struct flow *flow)
+{
+    if (a->options.open == NULL)
+        return finish_flow(a, flow, ENDED_CAPTURE_END);
+    bool as_it_was = flow->resumed != 0 && !flow->is_touched;
+    enum status status = as_it_was ? STATUS_OK : leave_flow(a, flow);
+    free_flow(a, flow);
+    return status;
+}
+
 enum status analysis_end(struct analysis *a)
 {
     for (struct flow *f; (f = flow_nearest_deadline(a->flows)) != NULL;) {
-        enum status status = finish_flow(a, f, ENDED_CAPTURE_END);
+        enum status status = end_flow(a, f);
         if (status != STATUS_OK)
             return status;
     }
     return STATUS_OK;
+}
+
+/* From run to run */
+
+void analysis_set_continued(struct analysis *a, bool *continued)
+{
+    a->continued = continued;
+}
+
+int64_t analysis_now(const struct analysis *a)
+{
+    return a->now_ns;
+}
+
+static struct carried_point carried_point_of(const struct analysis *a)
+{
+    return (struct carried_point){
+        .now_ns = a->now_ns,
+        .was_far_ahead = a->was_far_ahead,
+        .past_seed = a->past_seed,
+        .past = a->past,
+        .half_opens = a->options.half_opens,
+        .neighbours = a->options.neighbours,
+        .half_open = a->half_open,
+    };
+}
+
+enum status analysis_leave_point(struct analysis *a, struct buffer *out)
+{
+    struct carried_point point = carried_point_of(a);
+    return carry_point_pack(&point, out) ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+/* Puts an unpacked flow into the table, which then owns what hangs from it. */
+static enum status add_resumed(struct analysis *a, const struct flow *unpacked)
+{
+    struct flow *flow = flow_add(a->flows, &unpacked->key, a->now_ns);
+    if (flow == NULL)
+        return STATUS_NO_MEMORY;
+    struct flow made = *flow;
+    *flow = *unpacked;
+    flow->index = made.index;
+    flow->next = made.next;
+    flow->previous = made.previous;
+    flow->bucket = made.bucket;
+    if (flow->parked != NULL)
+        a->parked_bytes += sizeof *flow->parked + flow->parked->len;
+    flow_hurry(a->flows, flow);
+    return STATUS_OK;
+}
+
+/* What was kept of a connection is looked at now: later it could not be refused. */
+static bool parked_is_good(struct analysis *a, const struct parked *parked)
+{
+    struct connection *c =
+        connection_unpack(&a->pool, (struct bytes){ parked->bytes, parked->len });
+    connection_close(&a->pool, c);
+    return c != NULL;
+}
+
+static enum status resume(struct analysis *a, uint32_t resumed, struct bytes state, uint32_t file)
+{
+    struct flow flow = { 0 };
+    if (!carry_flow_unpack(state, &flow))
+        return STATUS_REFUSED;
+    flow.resumed = resumed;
+    flow.file = file;
+    enum status status = flow.parked == NULL || parked_is_good(a, flow.parked) ? STATUS_OK
+                                                                                : STATUS_REFUSED;
+    if (status == STATUS_OK)
+        status = add_resumed(a, &flow);
+    if (status != STATUS_OK)
+        free(flow.parked);
+    return status;
+}
+
+enum status analysis_resume_flow(struct analysis *a, uint32_t number, struct bytes state,
+                                 uint32_t file)
+{
+    return resume(a, number + 1, state, file);
+}
+
+enum status analysis_resume_point(struct analysis *a, struct bytes state, uint32_t file)
+{
+    struct carried_point point = carried_point_of(a);
+    bool ok = carry_point_unpack(state, &point);
+    struct reader r = reader_of((struct bytes){ point.half_open.at, point.half_open.len });
+    enum status status = ok ? STATUS_OK : STATUS_REFUSED;
+    a->now_ns = point.now_ns;
+    a->was_far_ahead = point.was_far_ahead;
+    a->past_seed = point.past_seed;
+    while (status == STATUS_OK && r.rest.len > 0)
+        status = resume(a, 0, reader_take(&r, (size_t)get_varint(&r)), file);
+    buffer_done(&point.half_open);
+    return status;
 }
 
 static size_t memory_used(const struct analysis *a)
@@ -503,7 +706,9 @@ static const struct past_flow *find_past(const struct analysis *a, const struct 
                                          const struct segment *s)
 {
     const struct past_flow *past = past_find(a->past, key_hash(a, key));
-    for (unsigned i = 0; past != NULL && i < past->encapsulation_count; i++)
+    if (past == NULL || past_is_over(past, s->at_ns))
+        return NULL;
+    for (unsigned i = 0; i < past->encapsulation_count; i++)
         if (past->encapsulation[i] == s->encapsulation)
             return past;
     return NULL;
@@ -517,9 +722,8 @@ static enum status take_past(struct analysis *a, struct flow *flow, const struct
     if (past == NULL)
         return STATUS_OK;
     bool is_syn = (s->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
-    bool same_syn = is_syn && past->kind == PAST_HALF_OPEN && past->client_isn == s->seq &&
-                    s->at_ns - past->last_ns <= PAST_HALF_OPEN_NS;
-    if (same_syn) {
+    if (is_syn && past->kind == PAST_HALF_OPEN && past->client_isn == s->seq) {
+        flow->has_row = true; /* if an earlier run gave it one: it has the same name */
         flow->first_ns = past->first_ns;
         flow->opening = (struct opening){ .syn_first_ns = past->first_ns,
                                           .syn_last_ns = past->last_ns,
@@ -542,7 +746,7 @@ static bool trails_closed(const struct analysis *a, const struct flow_key *key,
     if ((s->flags & TCP_SYN) != 0)
         return false;
     const struct past_flow *past = find_past(a, key, s);
-    return past != NULL && past->kind == PAST_CLOSED && s->at_ns - past->last_ns <= CLOSED_IDLE_NS;
+    return past != NULL && past->kind == PAST_CLOSED;
 }
 
 /* The live flow of a key that was in the segment's encapsulation before, else one that its numbers
@@ -608,6 +812,8 @@ static enum status find_flow(struct analysis *a, const struct segment *s, struct
     if (flow != NULL) {
         bool silent = s->at_ns - flow->last_ns > flow_idle_limit(flow);
         if (!silent && !border_opens_another(flow, s)) {
+            if (flow->resumed != 0 && !flow->is_touched)
+                note_continued(a, flow);
             *ret_flow = flow;
             return STATUS_OK;
         }
@@ -630,6 +836,10 @@ static enum status open_connection(struct analysis *a, struct flow *flow)
     a->connections++;
     flow->connection = c;
     flow_hurry(a->flows, flow);
+    if (flow->is_counted)
+        half_opens_remove(a->options.half_opens, end_of(flow, SERVER),
+                          flow->opening.syn_first_ns);
+    flow->is_counted = false;
     struct facts *f = &c->facts;
     f->end_ns = flow->last_ns;
     f->tunnel = flow->tunnel;
@@ -794,8 +1004,8 @@ static enum drop follow_fragment(struct analysis *a, const struct frame *frame,
     if (reason != DROP_NONE)
         return reason;
     reason = packet_decode_whole(frame, &fragment, whole.ip, whole.wire_len, ret_segment);
-    a->drops.packets[DROP_FRAGMENT] -= whole.earlier_count;
-    a->drops.packets[reason] += reason != DROP_NONE ? whole.earlier_count : 0;
+    a->drops->packets[DROP_FRAGMENT] -= whole.earlier_count;
+    a->drops->packets[reason] += reason != DROP_NONE ? whole.earlier_count : 0;
     return reason;
 }
 

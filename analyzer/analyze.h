@@ -19,7 +19,10 @@
 struct analysis;
 
 struct analysis_options {
-    struct stage *stage;           /* where packed facts go; not owned */
+    struct stage *stage;           /* where packed facts go, each with a mark; not owned */
+    struct stage *open;            /* where the state of flows goes that are live at the end, one
+                                      item for each whose mark says so, in the same order; not
+                                      owned; NULL = nothing goes on in another run */
     struct labeler *labeler;       /* not owned; NULL = no labels */
     struct half_opens *half_opens; /* not owned */
     struct profiles *profiles;     /* what servers have in common is learned here; not owned */
@@ -38,8 +41,38 @@ MUST_USE enum status analysis_open(const struct analysis_options *options,
                                    struct analysis **ret_analysis);
 void analysis_close(struct analysis *a);
 
+/* What is known of a flow beside its facts: stands behind them in its item on the stage. */
+struct stage_mark {
+    uint32_t resumed; /* number of the flow of an earlier run that goes on in it + 1; 0 = none */
+    bool has_row;     /* a row of its name that is there is to be replaced */
+    bool is_open;     /* it is live at the end, and its state is on the other stage */
+};
+struct stage_mark stage_mark_of(struct bytes item);
+
+/* Before flows are resumed: where to note, by their number, those that had packets or ended, so
+ * that row and state are to be replaced. Not owned. */
+void analysis_set_continued(struct analysis *a, bool *continued);
+
+/*
+ * What an earlier run left: of the point first, then of each of its flows. Call before any frame.
+ * file: index given to the facts of a flow for the file of its first packet. STATUS_REFUSED, and
+ * nothing is taken over, when the bytes are not what a run of this program leaves.
+ */
+MUST_USE enum status analysis_resume_point(struct analysis *a, struct bytes state, uint32_t file);
+MUST_USE enum status analysis_resume_flow(struct analysis *a, uint32_t number, struct bytes state,
+                                          uint32_t file);
+
+/* After analysis_end(): appends what the point is to be resumed from. STATUS_NO_MEMORY. */
+MUST_USE enum status analysis_leave_point(struct analysis *a, struct buffer *out);
+
+/* The largest time of a frame, as far as it is to be believed; 0 before the first. */
+int64_t analysis_now(const struct analysis *a);
+
 /* The frames that follow are of that file of the run. */
 void analysis_begin_file(struct analysis *a, uint32_t file);
+
+/* The same while several files are read at once: what is not used of it is counted in *drops. */
+void analysis_use_file(struct analysis *a, uint32_t file, struct drop_counts *drops);
 
 /* Adds TLS key log lines that the captures of this point brought. STATUS_NO_MEMORY or STATUS_OK. */
 MUST_USE enum status analysis_secrets(struct analysis *a, struct bytes key_log);

@@ -412,6 +412,7 @@ static enum status end(struct capture *c, enum status status)
     if (status != STATUS_IO)
         source_read_rest(c->source);
     c->info.content = source_hash(c->source);
+    c->info.content_len = source_position(c->source);
     return status;
 }
 

@@ -26,6 +26,7 @@ struct capture_info {
     int64_t first_at_ns; /* least and largest valid time of them; 0 when there was none */
     int64_t last_at_ns;
     struct hash128 content; /* of the whole (decompressed) file */
+    uint64_t content_len;   /* bytes that it is the hash of */
     int64_t kernel_drops;   /* packets the capturing system lost; -1 = the file does not say */
     int link_types[CAPTURE_LINK_TYPES_MAX]; /* DLT_ values of the frames given, each once, in order
                                                of appearance */

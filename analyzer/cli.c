@@ -27,6 +27,7 @@ static const char HELP[] =
     "  set-rules          say for which server names early data may be used\n"
     "  merge DB...        bring databases that were made apart into one\n"
     "  doctor PATH...     what captures can and cannot tell, before they are read into a database\n"
+    "  forget             remove old connections, or those of a site\n"
     "  captures           what is in the database: files, times, drops, damage\n"
     "\n"
     "  -d, --database DB  the database file (firstflight.db)\n"
@@ -47,7 +48,8 @@ static const char HELP_INGEST[] =
     "Directories are read recursively; - is standard input. Files of one place (same directory, "
     "same\n"
     "name but for digits, same labels) are one capture point: they are put in order of time, and\n"
-    "connections go on from one to the next. Reading a file again changes nothing.\n"
+    "connections go on from one to the next, also in a later run. Reading a file again changes\n"
+    "nothing; of a file that has grown only the rest is read.\n"
     "\n"
     "      --site NAME         labels of the capture point\n"
     "      --host NAME\n"
@@ -83,6 +85,8 @@ static const char HELP_INGEST[] =
     "                          made beside the database (DB.key); keep it elsewhere\n"
     "      --filter EXPR       read only packets that match a pcap filter expression\n"
     "      --files-from FILE   more paths, one a line; - is standard input\n"
+    "      --replace           what the database has of these capture points goes, and the named\n"
+    "                          files take its place: for files that are older than what was read\n"
     "      --max-memory SIZE   for connections in progress and results, as 512M or 2G (1G)\n"
     "      --no-facts          keep no records: smaller, but show cannot draw the connections\n"
     "      --no-labels         do not ask nDPI for the application\n"
@@ -186,6 +190,7 @@ static const char HELP_SET_RULES[] =
     "                          decides. A file without rules takes all rules away\n"
     "  -d, --database DB       the database file (firstflight.db)\n"
     "  -q, --quiet             no notes\n";
+
 static const char HELP_MERGE[] =
     "usage: firstflight merge [-d DB] [OPTION]... DB...\n"
     "\n"
@@ -203,6 +208,18 @@ static const char HELP_MERGE[] =
     "\n"
     "Example:\n"
     "  firstflight merge -d june.db sites/*.db\n";
+
+static const char HELP_FORGET[] =
+    "usage: firstflight forget [-d DB] --before T | --site NAME\n"
+    "\n"
+    "Removes connections from the database for good, with all that was kept of them, and makes the\n"
+    "file smaller. The captures they came from stay known: ingesting them again adds nothing.\n"
+    "\n"
+    "      --before T          connections whose last packet is older: ISO 8601 (UTC unless it has\n"
+    "                          an offset), epoch seconds, or -30d, counted from the end of the data\n"
+    "      --site NAME         all connections of that site\n"
+    "  -d, --database DB       the database file (firstflight.db)\n"
+    "  -q, --quiet             do not say what was removed\n";
 
 static const char HELP_CAPTURES[] =
     "usage: firstflight captures [-d DB] [OPTION]...\n"
@@ -261,6 +278,8 @@ enum option_code {
     OPTION_HASH_KEY,
     OPTION_FILTER,
     OPTION_FILES_FROM,
+    OPTION_REPLACE,
+    OPTION_BEFORE,
     OPTION_MAX_MEMORY,
     OPTION_NO_FACTS,
     OPTION_NO_LABELS,
@@ -295,6 +314,8 @@ static const struct option OPTIONS[] = {
     { "hash-key", required_argument, NULL, OPTION_HASH_KEY },
     { "filter", required_argument, NULL, OPTION_FILTER },
     { "files-from", required_argument, NULL, OPTION_FILES_FROM },
+    { "replace", no_argument, NULL, OPTION_REPLACE },
+    { "before", required_argument, NULL, OPTION_BEFORE },
     { "max-memory", required_argument, NULL, OPTION_MAX_MEMORY },
     { "no-facts", no_argument, NULL, OPTION_NO_FACTS },
     { "no-labels", no_argument, NULL, OPTION_NO_LABELS },
@@ -335,7 +356,8 @@ static const struct {
       SIZE_MAX,
       "paths of captures",
       { OPTION_SITE, OPTION_HOST, OPTION_REGION, OPTION_LABELS, OPTION_MANIFEST, OPTION_CLIENTS,
-        OPTION_LOCAL, OPTION_KEYLOG, OPTION_FILTER, OPTION_FILES_FROM, OPTION_MAX_MEMORY, OPTION_NO_FACTS,
+        OPTION_LOCAL, OPTION_KEYLOG, OPTION_FILTER, OPTION_FILES_FROM,
+        OPTION_REPLACE, OPTION_MAX_MEMORY, OPTION_NO_FACTS,
         OPTION_NO_LABELS, OPTION_NO_SANDBOX, OPTION_CLIENT_ADDR, OPTION_SNI, OPTION_HASH_KEY,
         OPTION_MMDB_REGION, OPTION_SITES } },
     { "report",
@@ -390,6 +412,13 @@ static const struct {
       SIZE_MAX,
       "paths of captures",
       { OPTION_FILTER, OPTION_FILES_FROM, OPTION_NO_SANDBOX, 'o' } },
+    { "forget",
+      COMMAND_FORGET,
+      HELP_FORGET,
+      0,
+      0,
+      "options only",
+      { OPTION_BEFORE, OPTION_SITE } },
     { "captures", COMMAND_CAPTURES, HELP_CAPTURES, 0, 0, "options only", { OPTION_FORMAT, 'o' } },
 };
 enum { COMMAND_KINDS = sizeof COMMANDS / sizeof COMMANDS[0] };
@@ -532,6 +561,12 @@ static bool take_option(struct command_line *line, int option, char *value)
         return true;
     case OPTION_FILES_FROM:
         in->inputs.files_from = value;
+        return true;
+    case OPTION_REPLACE:
+        in->replace = true;
+        return true;
+    case OPTION_BEFORE:
+        line->before = value;
         return true;
     case OPTION_MAX_MEMORY:
         return read_size(value, &in->memory_max) && in->memory_max >= 1 << 20;

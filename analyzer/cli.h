@@ -17,6 +17,7 @@ enum command {
     COMMAND_SET_RULES,
     COMMAND_MERGE,
     COMMAND_SET_REGIONS,
+    COMMAND_FORGET,
     COMMAND_HELP, /* of help_of */
     COMMAND_VERSION,
 };
@@ -36,6 +37,7 @@ struct command_line {
     bool check;           /* of judge */
     const char *pcap;     /* of show */
     const char *rules;    /* of report and set-rules; NULL = none given */
+    const char *before;   /* of forget */
     enum command help_of; /* COMMAND_NONE: of the program */
 };
 

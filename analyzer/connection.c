@@ -2,7 +2,6 @@
 #include "connection.h"
 
 #include "hash.h"
-#include "varint.h"
 
 #include <stdlib.h>
 
@@ -57,56 +56,85 @@ void connection_close(struct connection_pool *pool, struct connection *c)
     pool->spare[pool->count++] = c;
 }
 
-bool connection_pack(const struct connection *c, struct buffer *out)
+bool connection_is_at_rest(const struct connection *c)
 {
-    enum { FIELDS_MAX = 16 };
-    size_t before = out->len;
-    bool at_rest =
-        c->stream[CLIENT].pending == NULL && c->stream[SERVER].pending == NULL && c->label == NULL;
-    if (!at_rest || !tls_pack(&c->tls, out) || !buffer_reserve(out, FIELDS_MAX * VARINT_MAX))
-        return false;
-    for (enum side side = CLIENT; side <= SERVER; side++) {
-        const struct stream *s = &c->stream[side];
-        put_varint(out, s->has_base | (unsigned)s->blind << 1);
-        put_varint(out, s->next_seq);
-        put_varint(out, (uint64_t)s->next_offset);
-        put_varint(out, (uint64_t)c->acked_offset[side]);
-        put_varint(out, (uint64_t)c->acked_ns[side]);
+    return c->stream[CLIENT].pending == NULL && c->stream[SERVER].pending == NULL &&
+           c->label == NULL && tls_is_at_rest(&c->tls);
+}
+
+static void code_recent(struct coder *coder, struct connection *c, enum side side, int64_t from_ns)
+{
+    struct recent_packet kept[RECENT_PACKETS];
+    uint8_t count = 0;
+    for (unsigned i = 0; i < RECENT_PACKETS; i++) { /* the oldest first */
+        const struct recent_packet *r =
+            &c->recent[side][(c->recent_next[side] + i) % RECENT_PACKETS];
+        if (r->at_ns >= from_ns)
+            kept[count++] = *r;
     }
-    put_varint(out, c->labelled);
-    put_varint(out, (uint64_t)c->rtt_end);
-    put_varint(out, (uint64_t)c->rtt_at_ns);
-    put_varint(out, (uint64_t)c->plain_response_offset);
-    if (facts_pack(&c->facts, out) == STATUS_OK)
-        return true;
-    out->len = before;
-    return false;
+    count = (uint8_t)code_number(coder, coder_unpacks(coder) ? 0 : count, RECENT_PACKETS);
+    for (unsigned i = 0; i < count; i++) {
+        code_u64(coder, &kept[i].signature);
+        code_i64(coder, &kept[i].at_ns);
+    }
+    if (!coder_unpacks(coder))
+        return;
+    for (unsigned i = 0; i < count; i++)
+        c->recent[side][i] = kept[i];
+    c->recent_next[side] = count;
+}
+
+/* All but facts and nDPI's state. */
+static void code_state(struct coder *coder, struct connection *c, int64_t recent_from_ns)
+{
+    tls_code(coder, &c->tls);
+    for (enum side side = CLIENT; side <= SERVER; side++) {
+        stream_code(coder, &c->stream[side]);
+        code_i64(coder, &c->acked_offset[side]);
+        code_i64(coder, &c->acked_ns[side]);
+        code_recent(coder, c, side, recent_from_ns);
+    }
+    code_bool(coder, &c->labelled);
+    code_i64(coder, &c->rtt_end);
+    code_i64(coder, &c->rtt_at_ns);
+    code_i64(coder, &c->plain_response_offset);
+}
+
+/* How the secrets did that decryption leaves behind when it is broken off here. */
+static uint8_t keys_so_far(const struct facts *f)
+{
+    for (unsigned i = 0; i < f->record_count; i++)
+        if (f->records[i].content != 0)
+            return KEYS_PARTIAL;
+    return f->keys;
+}
+
+bool connection_pack(struct connection *c, int64_t recent_from_ns, struct buffer *out)
+{
+    size_t before = out->len;
+    struct coder coder = coder_to(out);
+    uint8_t keys = c->facts.keys;
+    code_state(&coder, c, recent_from_ns);
+    if (c->tls.keyed != NULL)
+        c->facts.keys = keys_so_far(&c->facts);
+    bool ok = !coder.failed && facts_pack(&c->facts, out) == STATUS_OK;
+    c->facts.keys = keys;
+    if (!ok)
+        out->len = before;
+    return ok;
 }
 
 struct connection *connection_unpack(struct connection_pool *pool, struct bytes packed)
 {
     struct connection *c = take(pool);
-    struct reader r = reader_of(packed);
+    struct coder coder = coder_of(packed);
     if (c == NULL)
         return NULL;
-    bool ok = tls_unpack(&r, &c->tls);
-    for (enum side side = CLIENT; side <= SERVER; side++) {
-        struct stream *s = &c->stream[side];
-        uint64_t flags = get_varint(&r);
-        s->has_base = (flags & 1) != 0;
-        s->blind = (flags & 2) != 0;
-        s->next_seq = (uint32_t)get_varint(&r);
-        s->next_offset = (int64_t)get_varint(&r);
-        c->acked_offset[side] = (int64_t)get_varint(&r);
-        c->acked_ns[side] = (int64_t)get_varint(&r);
-    }
-    c->labelled = get_varint(&r) != 0;
-    c->rtt_end = (int64_t)get_varint(&r);
-    c->rtt_at_ns = (int64_t)get_varint(&r);
-    c->plain_response_offset = (int64_t)get_varint(&r);
+    code_state(&coder, c, 0);
     struct record records[RECORDS_MAX];
     struct facts borrowed;
-    if (ok && facts_unpack(r.rest, records, &borrowed) && facts_copy(&borrowed, &c->facts))
+    if (!coder.failed && facts_unpack(coder.in.rest, records, &borrowed) &&
+        tls_fits_facts(&c->tls, &borrowed) && facts_copy(&borrowed, &c->facts))
         return c;
     connection_close(pool, c);
     return NULL;

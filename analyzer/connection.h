@@ -51,12 +51,17 @@ void connection_pool_done(struct connection_pool *pool);
 struct connection *connection_open(struct connection_pool *pool, const struct opening *o);
 void connection_close(struct connection_pool *pool, struct connection *c); /* NULL is accepted */
 
+/* Whether nothing is in the making: no hole, no half record or message, no decryption, no label. */
+bool connection_is_at_rest(const struct connection *c);
+
 /*
- * Packs a connection at rest into a few hundred bytes, for the time until its next segment. False,
- * with nothing added, when it is in the middle of something. connection_unpack() makes an equal one
- * (but for the memory of recent copies); NULL without memory.
+ * Packs a connection into a few hundred bytes, for the time until its next segment, and with it the
+ * packets since recent_from_ns of which copies may come. What nDPI and decryption hold is not
+ * packed: the one begins anew, the other is over. False, with nothing added, without memory.
+ * connection_unpack() makes an equal one; NULL without memory, or when the bytes are not what
+ * connection_pack() wrote.
  */
-bool connection_pack(const struct connection *c, struct buffer *out);
+bool connection_pack(struct connection *c, int64_t recent_from_ns, struct buffer *out);
 struct connection *connection_unpack(struct connection_pool *pool, struct bytes packed);
 
 /* Bytes that hang from a connection because of what was sent on it, from nothing to some hundred

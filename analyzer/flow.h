@@ -39,12 +39,16 @@ struct flow {
     uint32_t packets[2];           /* while half-open; the connection counts its own */
     uint32_t copies;               /* SYNs captured twice */
     uint32_t encapsulation[2];     /* the first ones that its packets had (border.h) */
+    uint32_t resumed;              /* number of a flow of an earlier run + 1; 0 = of this run */
     uint8_t ttl[2];
     uint16_t bucket;
     uint16_t tunnel;
     uint8_t encapsulation_count;
     bool low_is_client;
     bool continues;
+    bool is_counted; /* as half-open, in half_open.h */
+    bool has_row;    /* a row of the database is to be replaced by what it becomes */
+    bool is_touched; /* resumed: it had packets in this run */
     uint8_t client_basis; /* enum client_basis */
     uint8_t ends;         /* enum flow_ending bits */
     bool payload_seen[2];
@@ -63,12 +67,11 @@ enum flow_ending {
 #define HALF_OPEN_IDLE_NS (20 * NS_PER_SECOND)
 #define HANDSHAKE_IDLE_NS (120 * NS_PER_SECOND)
 #define ESTABLISHED_IDLE_NS (900 * NS_PER_SECOND)
-#define CLOSED_IDLE_NS (240 * NS_PER_SECOND)
 
 /* After so much silence a connection is packed away. */
 #define PARK_AFTER_NS (5 * NS_PER_SECOND)
 
-/* A closed flow's row waits for late packets for this long only; what comes until CLOSED_IDLE_NS
+/* A closed flow's row waits for late packets for this long only; what comes until PAST_CLOSED_NS
  * opens no new flow (past.h). */
 #define CLOSED_LINGER_NS (4 * NS_PER_SECOND)
 

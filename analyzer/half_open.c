@@ -118,3 +118,43 @@ int64_t half_open_prefixes(const struct half_open_count *c)
         set = PREFIX_BITS - 1; /* full: more than can be told */
     return llround(-PREFIX_BITS * log(1.0 - (double)set / PREFIX_BITS)); /* linear counting */
 }
+
+static void code_count(struct coder *c, struct half_open_count *count)
+{
+    code_octets(c, count->server.address.octet, sizeof count->server.address.octet);
+    code_u16(c, &count->server.port);
+    code_i64(c, &count->second);
+    code_u64(c, &count->flows);
+    for (unsigned i = 0; i < 4; i++)
+        code_u64(c, &count->prefixes_seen[i]);
+}
+
+static void unpack_counts(struct coder *c, struct half_opens *h)
+{
+    for (uint64_t left = code_number(c, 0, HALF_OPEN_COUNTS_MAX); left > 0 && !c->failed; left--) {
+        struct half_open_count count = { .is_carried = true };
+        code_count(c, &count);
+        c->failed |= h->count == h->capacity && grow(h) != STATUS_OK;
+        if (c->failed)
+            return;
+        size_t slot = slot_of(h, &count.server, count.second);
+        c->failed |= h->slots[slot] != 0;
+        h->counts[h->count] = count;
+        h->slots[slot] = (uint32_t)++h->count;
+    }
+}
+
+void half_opens_code(struct coder *c, struct half_opens *h, int64_t from_second)
+{
+    if (coder_unpacks(c)) {
+        unpack_counts(c, h);
+        return;
+    }
+    uint64_t count = 0;
+    for (size_t i = 0; i < h->count; i++)
+        count += h->counts[i].second >= from_second;
+    code_number(c, count, HALF_OPEN_COUNTS_MAX);
+    for (size_t i = 0; i < h->count; i++)
+        if (h->counts[i].second >= from_second)
+            code_count(c, &h->counts[i]);
+}

@@ -5,6 +5,7 @@
  * Counts of flows that were never answered or never acknowledged, by server and second: millions
  * of them in a SYN flood, which are not worth a row each.
  */
+#include "coder.h"
 #include "endpoint.h"
 #include "status.h"
 
@@ -22,6 +23,7 @@ struct half_open_count {
     int64_t second; /* Unix time of the first SYN */
     uint64_t flows;
     uint64_t prefixes_seen[4]; /* bits by hash of the client's /24 or /48 */
+    bool is_carried;           /* an earlier run has counted some of them */
 };
 
 struct half_opens;
@@ -35,6 +37,9 @@ MUST_USE enum status half_opens_add(struct half_opens *h, const struct endpoint 
 
 /* Takes one back: its connection came about after all. */
 void half_opens_remove(struct half_opens *h, const struct endpoint *server, int64_t start_ns);
+
+/* Packs the counts from a second on, or adds what was packed to an empty table. */
+void half_opens_code(struct coder *c, struct half_opens *h, int64_t from_second);
 
 /* All counts, in no order; *ret_count of them. Valid until the next change. */
 const struct half_open_count *half_opens_all(const struct half_opens *h, size_t *ret_count);

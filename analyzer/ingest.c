@@ -3,6 +3,8 @@
 
 #include "analyze.h"
 #include "capture.h"
+#include "carry.h"
+#include "continuation.h"
 #include "knowledge.h"
 #include "interleave.h"
 #include "label.h"
@@ -14,6 +16,7 @@
 #include "row.h"
 #include "secrets.h"
 #include "setting.h"
+#include "source.h"
 #include "store.h"
 #include "text.h"
 #include "writer.h"
@@ -34,6 +37,13 @@ enum {
 /* No index of a file. */
 #define FILE_NONE SIZE_MAX
 
+/*
+ * What is older than this cannot be read behind what the point has given: rows of connections that
+ * closed before would be there already (CLOSED_LINGER_NS). Files of one point that are written at
+ * the same time are rarely in step to the packet.
+ */
+#define OLDER_MAX_NS (4 * INT64_C(1000000000))
+
 enum file_state {
     FILE_PENDING,
     FILE_OPEN,
@@ -53,7 +63,10 @@ struct run_file {
     struct disorder disorder;
     struct text interfaces; /* their names, with commas */
     char *damage;       /* NULL when whole */
+    bool is_growing;    /* somebody writes to it */
     int64_t mtime_ns;   /* 0 = not known */
+    struct begun_capture begun; /* what an earlier run has read of it */
+    uint64_t passed;            /* frames of those, where a filter is in use */
     int64_t capture_id; /* once it is written */
 };
 
@@ -64,7 +77,11 @@ struct run_point {
     struct half_opens *half_opens;
     struct neighbours *neighbours;
     struct roles *roles;
+    struct stage *open;               /* states of the flows that are live at the end */
+    struct continuation continuation; /* of earlier runs */
+    bool is_resumed;                  /* the analysis has their flows */
     bool complete;
+    bool has_rows; /* complete, and to be written: it had files that were not known */
 };
 
 struct note {
@@ -85,7 +102,8 @@ struct ingest {
     struct run_point *points;
     struct run_file *files;
     size_t file_count;
-    struct profiles *profiles; /* of all servers of the run */
+    struct profiles *profiles; /* of all servers, to judge by */
+    struct profiles *lasting;  /* the same without flows that stay open: the database keeps these */
     bool learned_too_much;     /* from flows that are not written: profiles are made anew */
     int64_t last_known_flow; /* greatest flow_id of the database before the run, 0 without flows */
     bool any_abandoned;      /* among the flows of the run */
@@ -293,10 +311,13 @@ enum status ingest_open(const struct ingest_options *options, struct ingest **re
 static void free_point(struct run_point *p)
 {
     stage_close(p->stage);
+    stage_close(p->open);
+    continuation_done(&p->continuation);
     half_opens_close(p->half_opens);
     neighbours_close(p->neighbours);
     roles_close(p->roles);
     p->stage = NULL;
+    p->open = NULL;
     p->half_opens = NULL;
     p->neighbours = NULL;
     p->roles = NULL;
@@ -322,6 +343,7 @@ void ingest_close(struct ingest *i)
     free(i->files);
     inputs_done(&i->inputs);
     profiles_close(i->profiles);
+    profiles_close(i->lasting);
     labeler_close(i->labeler);
     places_close(&i->places);
     prefix_set_close(i->local);
@@ -353,6 +375,9 @@ static enum status is_known(struct ingest *i, size_t file, const char *hex, bool
         *ret_known = true;
         return STATUS_OK;
     }
+    *ret_known = false;
+    if (i->options.replace)
+        return STATUS_OK;
     return store_failed(i,
                         store_has_capture(i->store, hex, i->points[point].input->name, ret_known));
 }
@@ -401,16 +426,27 @@ static enum status hash_open_copies(struct ingest *i, size_t file, bool *ret_any
     return STATUS_OK;
 }
 
-/* Whether a file need not be read. Its content is hashed beforehand only if its size is known. */
+/*
+ * Whether a file need not be read: it has not changed since it was, or its content is known, which
+ * is hashed beforehand only if its size is known.
+ */
 static enum status known_before_reading(struct ingest *i, size_t file, bool *ret_known)
 {
     const struct input_file *input = i->files[file].input;
+    const char *point = i->points[i->files[file].point].input->name;
+    int64_t mtime_ns = i->files[file].mtime_ns;
     bool has_size = false, has_copies;
     char hex[HASH_HEX_SIZE];
     *ret_known = false;
     if (input->size == 0)
         return STATUS_OK;
-    enum status status = store_failed(i, store_has_size(i->store, input->size, &has_size));
+    enum status status = STATUS_OK;
+    if (!i->options.replace)
+        status = store_failed(
+            i, store_has_file(i->store, input->path, point, input->size, mtime_ns, ret_known));
+    if (status != STATUS_OK || *ret_known)
+        return status;
+    status = store_failed(i, store_has_size(i->store, input->size, &has_size));
     if (status == STATUS_OK)
         status = hash_open_copies(i, file, &has_copies);
     if (status != STATUS_OK || (!has_size && !has_copies && !same_size_in_run(i, file)))
@@ -428,12 +464,28 @@ static void skip_known(struct ingest *i, size_t file)
 
 /* Reading */
 
+static const char *stage_failure(const struct run_point *p)
+{
+    const char *first = stage_error(p->stage);
+    return strcmp(first, "out of memory") != 0 ? first : stage_error(p->open);
+}
+
+/* State of open flows holds addresses and names as they are: where these are not to be stored it is
+ * not, and no flow goes on in another run. */
+static bool keeps_state(const struct ingest *i)
+{
+    return i->privacy.client_addr == SHOWN_FULL && i->privacy.sni == SHOWN_FULL;
+}
+
 static enum status begin_point(struct ingest *i)
 {
     struct run_point *p = &i->points[i->point];
-    size_t share = i->options.memory_max / 2 / i->inputs.point_count;
+    size_t share = i->options.memory_max / 4 / i->inputs.point_count;
+    share = share > STAGE_MEMORY_MIN ? share : STAGE_MEMORY_MIN;
     if (p->stage == NULL)
-        p->stage = stage_open(share > STAGE_MEMORY_MIN ? share : STAGE_MEMORY_MIN, NULL);
+        p->stage = stage_open(share, NULL);
+    if (p->open == NULL)
+        p->open = stage_open(share, NULL);
     p->half_opens = half_opens_open(i->seed);
     p->neighbours = neighbours_open(i->seed);
     p->roles = roles_open(i->seed);
@@ -443,11 +495,12 @@ static enum status begin_point(struct ingest *i)
     i->current = FILE_NONE;
     i->latest_ns = 0;
     i->is_due = i->said_too_many = false;
-    if (i->interleave == NULL || p->stage == NULL || p->half_opens == NULL ||
-        p->neighbours == NULL || p->roles == NULL || i->profiles == NULL)
+    if (i->interleave == NULL || p->stage == NULL || p->open == NULL ||
+        p->half_opens == NULL || p->neighbours == NULL || p->roles == NULL || i->profiles == NULL)
         return STATUS_NO_MEMORY;
     struct analysis_options options = {
         .stage = p->stage,
+        .open = keeps_state(i) ? p->open : NULL,
         .labeler = i->labeler,
         .half_opens = p->half_opens,
         .profiles = i->profiles,
@@ -466,12 +519,38 @@ static enum status end_point(struct ingest *i)
 {
     struct run_point *p = &i->points[i->point++];
     enum status status = analysis_end(i->analysis);
+    p->continuation.state.len = 0;
+    if (status == STATUS_OK && keeps_state(i))
+        status = analysis_leave_point(i->analysis, &p->continuation.state);
     analysis_close(i->analysis);
     i->analysis = NULL;
     interleave_close(i->interleave);
     i->interleave = NULL;
     p->complete = status == STATUS_OK;
-    return status == STATUS_IO ? fail(i, status, "%s", stage_error(p->stage)) : status;
+    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++)
+        p->has_rows |= p->complete && i->files[k].state == FILE_READ;
+    return status == STATUS_IO ? fail(i, status, "%s", stage_failure(p)) : status;
+}
+
+/* Before the first file of a point that is not known: goes on where the last run stopped. */
+static enum status resume_point(struct ingest *i)
+{
+    struct run_point *p = &i->points[i->point];
+    struct continuation *c = &p->continuation;
+    if (p->is_resumed)
+        return STATUS_OK;
+    p->is_resumed = true;
+    enum status status = store_failed(i, continuation_find(c, i->store, p->input));
+    if (i->options.replace)
+        return status;
+    if (status == STATUS_OK)
+        status = store_failed(i, continuation_resume(c, i->store, i->analysis));
+    if (status == STATUS_OK && c->unreadable > 0)
+        add_note(i, true,
+                 "%s: %zu flows that were open cannot be completed: another version of firstflight "
+                 "kept them; --replace reads the point again",
+                 p->input->name, c->unreadable);
+    return status;
 }
 
 /* Starts a point again without a file that turned out to be known only when it had been read. */
@@ -483,6 +562,8 @@ static void restart_point(struct ingest *i)
     interleave_close(i->interleave);
     i->interleave = NULL;
     stage_clear(p->stage);
+    stage_clear(p->open);
+    p->is_resumed = false;
     half_opens_close(p->half_opens);
     neighbours_close(p->neighbours);
     roles_close(p->roles);
@@ -516,30 +597,61 @@ static void note_too_many(struct ingest *i, const struct run_file *f)
     i->said_too_many |= is_late;
 }
 
-static enum status begin_file(struct ingest *i)
+/* Finds what an earlier run has read of a file that has grown since. */
+static enum status find_begun(struct ingest *i, struct run_file *f)
 {
-    struct run_file *f = &i->files[i->file];
-    bool known;
-    enum status status = known_before_reading(i, i->file, &known);
-    if (status != STATUS_OK)
-        return status;
-    if (known) {
-        skip_known(i, i->file++);
+    struct hash128 hash;
+    char hex[HASH_HEX_SIZE];
+    f->begun = (struct begun_capture){ 0 };
+    if (i->options.replace || f->input->size == 0 || f->input->first_at_ns == 0)
         return STATUS_OK;
+    enum status status =
+        store_failed(i, store_find_begun(i->store, i->points[f->point].input->name,
+                                         f->input->first_at_ns, &f->begun));
+    if (status != STATUS_OK || f->begun.capture_id == 0)
+        return status;
+    if (source_hash_begin(f->input->path, f->begun.content_len, &hash)) {
+        hex_text((struct bytes){ hash.octet, sizeof hash.octet }, hex);
+        if (strcmp(hex, f->begun.content_hash_hex) == 0)
+            return STATUS_OK;
     }
+    f->begun = (struct begun_capture){ 0 }; /* another file that began at the same moment */
+    return STATUS_OK;
+}
+
+/* Whether a file begins before what its point has given in earlier runs. */
+static bool is_too_old(const struct ingest *i, const struct run_file *f)
+{
+    const struct continuation *c = &i->points[f->point].continuation;
+    int64_t begin_ns = f->begun.capture_id != 0 ? f->begun.last_ns : f->input->first_at_ns;
+    return !i->options.replace && begin_ns != 0 && c->until_ns != 0 &&
+           c->until_ns - begin_ns > OLDER_MAX_NS;
+}
+
+static void refuse_older(struct ingest *i, struct run_file *f)
+{
+    f->state = FILE_UNREADABLE;
+    i->result.files_refused++;
+    i->bytes_done += f->input->size;
+    add_note(i, true,
+             "%s: left out: older than what has been read of its capture point; "
+             "ingest all files of the point again with --replace",
+             f->input->path);
+}
+
+static enum status open_file(struct ingest *i, size_t file)
+{
+    struct run_file *f = &i->files[file];
     struct capture *capture = NULL;
-    status = capture_open(f->input->path, i->options.filter, &capture);
+    enum status status = capture_open(f->input->path, i->options.filter, &capture);
+    if (status == STATUS_OK)
+        status = interleave_add(i->interleave, capture, file);
     if (status == STATUS_OK) {
-        status = interleave_add(i->interleave, capture, i->file);
-        if (status != STATUS_OK) {
-            capture_close(capture);
-            return status;
-        }
         note_too_many(i, f);
         f->state = FILE_OPEN;
         f->secrets_read = 0;
+        f->passed = 0;
         f->drops = (struct drop_counts){ 0 };
-        i->file++;
         return STATUS_OK;
     }
     if (status == STATUS_USAGE)
@@ -551,8 +663,32 @@ static enum status begin_file(struct ingest *i)
         return status;
     i->result.files_unreadable++;
     f->state = FILE_UNREADABLE;
-    i->file++;
     return STATUS_OK;
+}
+
+/* Opens the next file, unless it need not or cannot be read. */
+static enum status begin_file(struct ingest *i)
+{
+    size_t file = i->file++;
+    struct run_file *f = &i->files[file];
+    bool known;
+    enum status status = known_before_reading(i, file, &known);
+    if (status != STATUS_OK)
+        return status;
+    if (known) {
+        skip_known(i, file);
+        return STATUS_OK;
+    }
+    status = resume_point(i);
+    if (status == STATUS_OK)
+        status = find_begun(i, f);
+    if (status != STATUS_OK)
+        return status;
+    if (is_too_old(i, f)) {
+        refuse_older(i, f);
+        return STATUS_OK;
+    }
+    return open_file(i, file);
 }
 
 static void note_disorder(struct ingest *i, const struct run_file *f)
@@ -583,6 +719,19 @@ static void list_interfaces(const struct capture *c, struct text *names)
     }
 }
 
+static void note_how_it_ended(struct ingest *i, struct run_file *f, const struct capture *capture,
+                              enum status reading)
+{
+    f->is_growing = f->input->size > 0 && file_is_growing(f->input->path, f->input->size);
+    free(f->damage);
+    f->damage = reading == STATUS_END ? NULL : strdup(capture_reason(capture));
+    if (f->is_growing)
+        add_note(i, false, "%s: still being written; the next run reads on where this one stopped",
+                 f->input->path);
+    else if (reading != STATUS_END)
+        add_note(i, true, "%s (what could be read is used)", capture_error(capture));
+}
+
 static enum status end_file(struct ingest *i, size_t file, enum status reading)
 {
     struct run_file *f = &i->files[file];
@@ -595,10 +744,7 @@ static enum status end_file(struct ingest *i, size_t file, enum status reading)
     f->disorder = order_found(order);
     list_interfaces(capture, &f->interfaces);
     hex_text((struct bytes){ f->info.content.octet, sizeof f->info.content.octet }, f->content_hex);
-    free(f->damage);
-    f->damage = reading == STATUS_END ? NULL : strdup(capture_reason(capture));
-    if (reading != STATUS_END)
-        add_note(i, true, "%s (what could be read is used)", capture_error(capture));
+    note_how_it_ended(i, f, capture, reading);
     interleave_remove(i->interleave, file);
     enum status status = is_known(i, file, f->content_hex, &known);
     if (status != STATUS_OK)
@@ -627,8 +773,21 @@ static enum status read_secrets(struct ingest *i, size_t file)
     return analysis_secrets(i->analysis, added);
 }
 
+/* Whether an earlier run had that frame of a file that has grown since. A filter gives fewer frames
+ * than are numbered, so these are counted. */
+static bool was_read_before(const struct ingest *i, struct run_file *f, const struct frame *frame)
+{
+    if (i->options.filter == NULL)
+        return frame->number <= f->begun.packets;
+    bool before = f->passed < f->begun.packets;
+    f->passed += before;
+    return before;
+}
+
 static enum status take_frame(struct ingest *i, const struct frame *frame, size_t file)
 {
+    if (was_read_before(i, &i->files[file], frame))
+        return STATUS_OK;
     if (file != i->current)
         switch_file(i, file);
     if (frame->at_ns > i->latest_ns)
@@ -637,7 +796,7 @@ static enum status take_frame(struct ingest *i, const struct frame *frame, size_
     if (status == STATUS_OK)
         status = analysis_frame(i->analysis, frame);
     if (status == STATUS_IO)
-        return fail(i, status, "%s", stage_error(i->points[i->point].stage));
+        return fail(i, status, "%s", stage_failure(&i->points[i->point]));
     return status;
 }
 
@@ -696,8 +855,23 @@ static const char *point_region(const struct ingest *i, const struct capture_poi
     return places_site_region(&i->places, point->labels.site, point->labels.region);
 }
 
+static struct row_text row_text_of(const char *text)
+{
+    return (struct row_text){ text, text == NULL ? 0 : strlen(text) };
+}
+
+/* The file of a flow's first packet, which may be one of an earlier run. */
+static int64_t capture_of(const struct ingest *i, const struct run_point *p, const struct facts *f,
+                          const struct stage_mark *mark)
+{
+    if (f->file != FILE_OF_EARLIER_RUN)
+        return i->files[f->file].capture_id;
+    return mark->resumed != 0 ? p->continuation.flows[mark->resumed - 1].capture_id
+                              : p->continuation.capture_id;
+}
+
 static struct row_context context_of(const struct ingest *i, const struct run_point *p,
-                                     const struct facts *f)
+                                     const struct facts *f, const struct stage_mark *mark)
 {
     return (struct row_context){
         .point = p->input->name,
@@ -707,27 +881,30 @@ static struct row_context context_of(const struct ingest *i, const struct run_po
         .local = i->local,
         .privacy = &i->privacy,
         .roles = p->roles,
-        .capture_id = i->files[f->file].capture_id,
+        .capture_id = capture_of(i, p, f, mark),
     };
 }
 
-/* Learns from a staged flow, unless the database has it and has learned from it. */
-static enum status learn_flow(struct ingest *i, const struct run_point *p, const struct facts *f)
+/* Whether the database has a flow already, from captures that were read before. */
+static enum status is_known_flow(struct ingest *i, const struct run_point *p, const struct facts *f,
+                                 const struct stage_mark *mark, bool *ret_known)
 {
-    bool known = false;
-    if (i->last_known_flow > 0) {
-        char uid[FLOW_UID_SIZE];
-        struct row_context context = context_of(i, p, f);
-        row_flow_uid(f, &context, uid);
-        enum status status = store_failed(i, store_has_flow(i->store, uid, &known));
-        if (status != STATUS_OK)
-            return status;
-    }
-    return known ? STATUS_OK : profiles_learn(i->profiles, f);
+    *ret_known = false;
+    if (i->last_known_flow == 0 || i->options.replace || mark->resumed != 0 || mark->has_row)
+        return STATUS_OK;
+    char uid[FLOW_UID_SIZE];
+    int64_t flow_id;
+    struct row_context context = context_of(i, p, f, mark);
+    row_flow_uid(f, &context, uid);
+    enum status status =
+        store_failed(i, store_find_flow(i->store, row_text_of(uid), &flow_id));
+    *ret_known = status == STATUS_OK && flow_id != 0;
+    return status;
 }
 
-/* Learns again from the staged flows of a point. */
-static enum status learn_point(struct ingest *i, const struct run_point *p)
+/* Learns from those staged flows of a point that stay open, or from those that do not. */
+static enum status learn_point(struct ingest *i, const struct run_point *p, bool open,
+                               struct profiles *into)
 {
     struct bytes item;
     enum status status;
@@ -735,46 +912,77 @@ static enum status learn_point(struct ingest *i, const struct run_point *p)
     while ((status = stage_next(p->stage, &item)) == STATUS_OK) {
         struct record records[RECORDS_MAX];
         struct facts f;
+        struct stage_mark mark = stage_mark_of(item);
+        bool known;
+        if (mark.is_open != open)
+            continue;
         if (!facts_unpack(item, records, &f))
             return fail(i, STATUS_IO, "temporary file damaged: facts of a flow cannot be read");
-        status = learn_flow(i, p, &f);
+        status = is_known_flow(i, p, &f, &mark, &known);
+        if (status == STATUS_OK && !known)
+            status = profiles_learn(into, &f);
         if (status != STATUS_OK)
             return status;
     }
     return status == STATUS_END ? STATUS_OK : fail(i, status, "%s", stage_error(p->stage));
 }
 
-/* Profiles of the flows that are written, when others, or some twice, were learned from as well. */
-static enum status learn_anew(struct ingest *i)
+static enum status learn_points(struct ingest *i, bool open, struct profiles *into)
 {
-    profiles_close(i->profiles);
-    i->profiles = profiles_open();
-    if (i->profiles == NULL)
-        return STATUS_NO_MEMORY;
-    for (size_t p = 0; p < i->inputs.point_count; p++) {
-        enum status status = i->points[p].complete ? learn_point(i, &i->points[p]) : STATUS_OK;
+    enum status status = STATUS_OK;
+    for (size_t p = 0; p < i->inputs.point_count && status == STATUS_OK; p++)
+        if (i->points[p].has_rows)
+            status = learn_point(i, &i->points[p], open, into);
+    return status;
+}
+
+/* Learns from the flows that other runs left open and this one did not touch. */
+static enum status learn_open_flows(struct ingest *i)
+{
+    struct open_flow flow;
+    enum status status;
+    while ((status = store_next_open_state(i->store, &flow)) == STATUS_OK) {
+        struct facts f;
+        if (flow.version != CARRY_VERSION || !carry_flow_facts(flow.state, &f))
+            continue;
+        status = profiles_learn(i->profiles, &f);
+        facts_done(&f);
         if (status != STATUS_OK)
             return status;
     }
-    return STATUS_OK;
+    return status == STATUS_END ? STATUS_OK : store_failed(i, status);
+}
+
+/* Profiles of the flows that are written, when others, or some twice, were learned from as well. */
+static enum status learn_anew(struct ingest *i)
+{
+    profiles_close(i->lasting);
+    i->lasting = profiles_open();
+    return i->lasting == NULL ? STATUS_NO_MEMORY : learn_points(i, false, i->lasting);
 }
 
 /* Joins what the run learned of servers with what the database knows of them. */
 static enum status settle_profiles(struct ingest *i)
 {
-    enum status status = store_failed(i, store_last_flow(i->store, &i->last_known_flow));
-    if (status == STATUS_OK && (i->learned_too_much || i->last_known_flow > 0))
+    enum status status = STATUS_OK;
+    i->lasting = i->profiles;
+    i->profiles = profiles_open();
+    if (i->profiles == NULL)
+        return STATUS_NO_MEMORY;
+    if (i->learned_too_much || i->last_known_flow > 0)
         status = learn_anew(i);
     if (status == STATUS_OK)
-        status = store_failed(i, knowledge_load(i->store, i->profiles));
+        status = store_failed(i, i->options.replace ? knowledge_learn(i->store, i->lasting)
+                                                    : knowledge_load(i->store, i->lasting));
     if (status == STATUS_OK)
-        profiles_settle(i->profiles);
+        status = profiles_merge_all(i->profiles, i->lasting);
+    if (status == STATUS_OK)
+        status = learn_points(i, true, i->profiles);
+    if (status == STATUS_OK)
+        status = learn_open_flows(i);
+    profiles_settle(i->profiles);
+    profiles_settle(i->lasting);
     return status;
-}
-
-static struct row_text row_text_of(const char *text)
-{
-    return (struct row_text){ text, text == NULL ? 0 : strlen(text) };
 }
 
 static struct row_integer row_integer_of(int64_t value, bool has)
@@ -803,6 +1011,9 @@ static enum status write_capture(struct ingest *i, struct run_file *f, const cha
         .path = row_text_of(f->input->path),
         .point = row_text_of(point->name),
         .content_hash = row_text_of(f->content_hex),
+        .capture_id = row_integer_of(f->begun.capture_id, f->begun.capture_id != 0),
+        .content_len = row_integer_of((int64_t)f->info.content_len, true),
+        .file_begin_epoch_ns = row_integer_of(f->input->first_at_ns, f->input->first_at_ns != 0),
         .file_size = row_integer_of((int64_t)f->input->size, true),
         .file_mtime_ns = row_integer_of(f->mtime_ns, f->mtime_ns != 0),
         .format = row_text_of(f->info.format),
@@ -857,15 +1068,15 @@ static enum status write_captures(struct ingest *i, const struct run_point *p)
         if (status != STATUS_OK)
             return status;
         i->result.files_read++;
-        i->result.files_damaged += f->damage != NULL;
-        i->result.packets += f->info.packets;
+        i->result.files_damaged += f->damage != NULL && !f->is_growing;
+        i->result.packets += f->info.packets - f->begun.packets;
     }
     return STATUS_OK;
 }
 
 /* Judges a flow and fills the row and JSON of a job. */
 static enum status judge_flow(struct ingest *i, const struct facts *f, const struct run_point *p,
-                              struct flow_job *job)
+                              const struct stage_mark *mark, struct flow_job *job)
 {
     int64_t neighbour_ns = client_rtt_by_ack(f) != DURATION_NONE
                                ? DURATION_NONE
@@ -875,7 +1086,7 @@ static enum status judge_flow(struct ingest *i, const struct facts *f, const str
         i->keyed[f->keys]++;
     struct path path = path_of(f, neighbour_ns);
     struct timing timing = timing_of(f, &verdict, &path);
-    struct row_context context = context_of(i, p, f);
+    struct row_context context = context_of(i, p, f, mark);
     i->any_abandoned |= verdict.outcome == OUTCOME_ABANDONED;
     if (f->start_ns < i->first_start_ns)
         i->first_start_ns = f->start_ns;
@@ -886,16 +1097,36 @@ static enum status judge_flow(struct ingest *i, const struct facts *f, const str
     if (!f->tls || i->options.no_facts)
         return STATUS_OK;
     struct facts stored = privacy_stored_facts(&i->privacy, f);
+    stored.file = 0; /* its number means nothing outside of this run */
     return facts_to_json(&stored, &job->json);
 }
 
+/* What the row of a staged flow replaces, and the state to keep with it: the next that waits. */
+static enum status link_flow(struct ingest *i, struct run_point *p, const struct stage_mark *mark,
+                             struct flow_job *job)
+{
+    const struct continuation *c = &p->continuation;
+    struct bytes state = { 0 };
+    job->replaces = mark->resumed != 0 ? c->flows[mark->resumed - 1].flow_id : 0;
+    job->may_have_row = (mark->has_row || i->options.replace) && i->last_known_flow > 0;
+    job->is_open = mark->is_open;
+    job->point_id = c->point_id;
+    job->state.len = 0;
+    if (!mark->is_open)
+        return STATUS_OK;
+    if (stage_next(p->open, &state) != STATUS_OK)
+        return fail(i, STATUS_IO, "%s", stage_error(p->open));
+    return buffer_add(&job->state, state) ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
 /* Writes one staged flow; STATUS_END when the writer has failed. */
-static enum status write_flow(struct ingest *i, struct bytes item, const struct run_point *p,
+static enum status write_flow(struct ingest *i, struct bytes item, struct run_point *p,
                               struct writer *writer)
 {
     struct flow_job *job = writer_next(writer);
     struct record records[RECORDS_MAX];
     struct facts f;
+    struct stage_mark mark = stage_mark_of(item);
     if (job == NULL)
         return STATUS_END;
     job->packed.len = 0;
@@ -903,65 +1134,122 @@ static enum status write_flow(struct ingest *i, struct bytes item, const struct 
         return STATUS_NO_MEMORY;
     if (!facts_unpack((struct bytes){ job->packed.at, job->packed.len }, records, &f))
         return fail(i, STATUS_IO, "temporary file damaged: facts of a flow cannot be read");
-    enum status status = judge_flow(i, &f, p, job);
+    enum status status = link_flow(i, p, &mark, job);
+    if (status == STATUS_OK)
+        status = judge_flow(i, &f, p, &mark, job);
     if (status == STATUS_OK)
         writer_submit(writer);
     return status;
 }
 
-static enum status write_flows(struct ingest *i, const struct run_point *p)
+static enum status write_flows(struct ingest *i, struct run_point *p)
 {
     struct writer *writer = writer_open(i->store);
     struct bytes item;
-    uint64_t added, known;
+    struct writer_counts counts;
     enum status status = writer == NULL ? STATUS_NO_MEMORY : STATUS_OK;
     if (writer == NULL)
         return status;
     stage_rewind(p->stage);
+    stage_rewind(p->open);
     while (status == STATUS_OK && (status = stage_next(p->stage, &item)) == STATUS_OK)
         status = write_flow(i, item, p, writer);
     if (status == STATUS_IO && i->error[0] == '\0')
         fail(i, status, "%s", stage_error(p->stage));
-    enum status written = store_failed(i, writer_close(writer, &added, &known));
-    i->result.flows_added += added;
-    i->result.flows_known += known;
+    enum status written = store_failed(i, writer_close(writer, &counts));
+    i->result.flows_added += counts.added;
+    i->result.flows_continued += counts.replaced;
+    i->result.flows_known += counts.known;
     return status != STATUS_END ? status : written;
 }
 
-static enum status write_half_opens(struct ingest *i, const struct run_point *p)
+/* A count that an earlier run began moves to this one's file. */
+static enum status write_half_open(struct ingest *i, const struct run_point *p, int64_t capture_id,
+                                   const struct half_open_count *count)
+{
+    char server[ADDRESS_TEXT_SIZE];
+    struct half_open_row row = {
+        .capture_id = p->continuation.capture_id,
+        .server_ip = address_text(&count->server.address, server),
+        .server_port = count->server.port,
+        .second_epoch = count->second,
+    };
+    enum status status = count->is_carried ? store_half_open(i->store, &row) : STATUS_OK;
+    row.capture_id = capture_id;
+    row.syns = (int64_t)count->flows;
+    row.client_prefixes = half_open_prefixes(count);
+    if (status == STATUS_OK && count->flows > 0)
+        status = store_half_open(i->store, &row);
+    return store_failed(i, status);
+}
+
+static enum status write_half_opens(struct ingest *i, const struct run_point *p, int64_t capture_id)
 {
     size_t count;
     const struct half_open_count *all = half_opens_all(p->half_opens, &count);
-    int64_t capture_id = 0;
-    for (size_t k = p->first_file; k < p->first_file + p->input->file_count && capture_id == 0; k++)
-        if (i->files[k].state == FILE_READ)
-            capture_id = i->files[k].capture_id;
-    for (size_t k = 0; k < count; k++) {
-        char server[ADDRESS_TEXT_SIZE];
-        if (all[k].flows == 0)
-            continue;
-        enum status status = store_half_open(
-            i->store, capture_id, address_text(&all[k].server.address, server), all[k].server.port,
-            all[k].second, (int64_t)all[k].flows, half_open_prefixes(&all[k]));
-        if (status != STATUS_OK)
-            return store_failed(i, status);
-    }
-    return STATUS_OK;
+    enum status status = STATUS_OK;
+    for (size_t k = 0; k < count && status == STATUS_OK; k++)
+        status = write_half_open(i, p, capture_id, &all[k]);
+    return status;
 }
 
 static enum status write_point(struct ingest *i, struct run_point *p)
 {
-    bool known;
-    enum status status = written_meanwhile(i, p, &known);
-    if (status == STATUS_OK && known) {
-        add_note(i, true, "%s: written by another ingest meanwhile, left out", p->input->name);
-        return STATUS_OK;
+    int64_t capture_id = 0, until_ns = 0;
+    enum status status = write_captures(i, p);
+    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++) {
+        const struct run_file *f = &i->files[k];
+        if (f->state != FILE_READ)
+            continue;
+        capture_id = capture_id == 0 ? f->capture_id : capture_id;
+        until_ns = f->info.last_at_ns > until_ns ? f->info.last_at_ns : until_ns;
     }
     if (status == STATUS_OK)
-        status = write_captures(i, p);
+        status = write_half_opens(i, p, capture_id);
     if (status == STATUS_OK)
-        status = write_flows(i, p);
-    return status == STATUS_OK ? write_half_opens(i, p) : status;
+        status = store_failed(i, continuation_keep(&p->continuation, i->store, capture_id, until_ns));
+    return status == STATUS_OK ? write_flows(i, p) : status;
+}
+
+/* What the database has of a point makes room for what was read anew. */
+static enum status replace_point(struct ingest *i, struct run_point *p)
+{
+    struct continuation *c = &p->continuation;
+    enum status status =
+        c->point_id == 0 ? STATUS_OK : store_failed(i, store_begin_replacing(i->store, c->point_id));
+    c->point_id = c->capture_id = 0;
+    c->until_ns = 0;
+    return status;
+}
+
+/* Points that another process wrote to while this one read are left out; the state of the flows
+ * that go on in the others is not needed any more. */
+static enum status prepare_point(struct ingest *i, struct run_point *p)
+{
+    bool known = false, is_current = true;
+    enum status status = i->options.replace ? STATUS_OK : written_meanwhile(i, p, &known);
+    if (status == STATUS_OK && !known)
+        status = store_failed(
+            i, continuation_check(&p->continuation, i->store, p->input, &is_current));
+    if (status != STATUS_OK)
+        return status;
+    if (i->options.replace && is_current)
+        return replace_point(i, p);
+    if (!known && is_current)
+        return store_failed(i, continuation_close_flows(&p->continuation, i->store));
+    add_note(i, true, "%s: written by another ingest meanwhile, left out", p->input->name);
+    p->has_rows = false;
+    i->learned_too_much = true;
+    return STATUS_OK;
+}
+
+static enum status prepare_points(struct ingest *i)
+{
+    enum status status = store_failed(i, store_last_flow(i->store, &i->last_known_flow));
+    for (size_t p = 0; status == STATUS_OK && p < i->inputs.point_count; p++)
+        if (i->points[p].has_rows)
+            status = prepare_point(i, &i->points[p]);
+    return status;
 }
 
 /* What the run taught may decide what earlier runs could not. */
@@ -1012,16 +1300,20 @@ static enum status write_all(struct ingest *i)
     if (status == STATUS_OK)
         status = keep_privacy(i);
     if (status == STATUS_OK)
+        status = prepare_points(i);
+    if (status == STATUS_OK)
         status = settle_profiles(i);
     for (size_t p = 0; status == STATUS_OK && p < i->inputs.point_count; p++)
-        if (i->points[p].complete)
+        if (i->points[p].has_rows)
             status = write_point(i, &i->points[p]);
+    if (status == STATUS_OK)
+        status = store_failed(i, store_end_replacing(i->store));
     if (status == STATUS_OK && i->last_known_flow > 0)
         status = judge_earlier(i);
     if (status == STATUS_OK)
         status = link_retries(i);
     if (status == STATUS_OK)
-        status = store_failed(i, knowledge_keep(i->store, i->profiles));
+        status = store_failed(i, knowledge_keep(i->store, i->lasting));
     if (status == STATUS_OK)
         status = store_failed(i, store_commit(i->store));
     else

@@ -34,6 +34,7 @@ struct ingest_options {
     size_t keylog_file_count;
     struct privacy_options privacy; /* what is stored of addresses and names */
     size_t memory_max; /* bytes */
+    bool replace;      /* what the database has of the capture points goes */
     bool no_facts;     /* flow_facts stays empty */
     bool no_labels;    /* nDPI is not asked */
 };
@@ -50,7 +51,9 @@ struct ingest_progress {
 
 struct ingest_result {
     size_t files_read, files_known, files_damaged, files_unreadable;
+    size_t files_refused; /* older than what their point has given */
     uint64_t packets, flows_added, flows_known;
+    uint64_t flows_continued; /* rows of earlier runs that this one completed, or went on with */
     uint64_t flows_judged_again, flows_changed; /* earlier ones, by what this run taught */
 };
 

@@ -11,10 +11,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Frames without a valid time that are passed over in search of one. */
 enum { PROBED_FRAMES_MAX = 100 };
@@ -577,4 +579,21 @@ void inputs_done(struct inputs *inputs)
     free(inputs->points);
     free(inputs->notes);
     *inputs = (struct inputs){ 0 };
+}
+
+bool file_is_growing(const char *path, uint64_t size)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return false;
+    bool grows = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size != size;
+#ifdef F_SETLEASE
+    if (!grows && fcntl(fd, F_SETLEASE, F_RDLCK) == 0)
+        fcntl(fd, F_SETLEASE, F_UNLCK);
+    else
+        grows |= errno == EAGAIN; /* a lease to read is refused while there are writers */
+#endif
+    close(fd);
+    return grows;
 }

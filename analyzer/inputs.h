@@ -73,6 +73,12 @@ MUST_USE enum status inputs_find(const struct input_options *options, struct inp
 void inputs_done(struct inputs *inputs);
 
 /*
+ * Whether somebody writes to a file: it is open for writing, where the system tells (Linux, to its
+ * owner and root), or it has not the size any more that it had.
+ */
+bool file_is_growing(const char *path, uint64_t size);
+
+/*
  * Labels that a path gives by a pattern such as "{region}/{site}/{host}/x-{rack}-*.pcap". Both are
  * matched from the right, element by element; a pattern that starts with a slash must fit from the
  * root. In an element a star stands for anything and a {name} for anything but nothing, each up to

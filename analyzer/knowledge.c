@@ -47,6 +47,23 @@ enum status knowledge_load(struct store *s, struct profiles *p)
     return status == STATUS_END ? STATUS_OK : status;
 }
 
+enum status knowledge_learn(struct store *s, struct profiles *p)
+{
+    struct stored_flow row;
+    enum status status;
+    while ((status = store_next_flow(s, &row)) == STATUS_OK) {
+        struct facts f;
+        struct bytes json = { (const uint8_t *)row.facts.at, row.facts.len };
+        if (row.is_open || json.len == 0 || !facts_from_json(json, &f))
+            continue;
+        status = profiles_learn(p, &f);
+        facts_done(&f);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
 /* ---- to rows ---- */
 
 static struct row_text text_of(const char *text)

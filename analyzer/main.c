@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "doctor.h"
 #include "flows.h"
+#include "forget.h"
 #include "label.h"
 #include "merge.h"
 #include "mmdb.h"
@@ -183,9 +184,10 @@ static int exit_of_ingest(const struct ingest_result *r)
 {
     if (interrupted)
         return EXIT_INTERRUPTED;
-    if (r->files_read == 0 && r->files_known == 0)
+    if (r->files_read == 0 && r->files_known == 0 && r->files_refused == 0)
         return EXIT_FAILED;
-    return r->files_damaged > 0 || r->files_unreadable > 0 ? EXIT_DAMAGED : EXIT_DONE;
+    return r->files_damaged > 0 || r->files_unreadable > 0 || r->files_refused > 0 ? EXIT_DAMAGED
+                                                                                   : EXIT_DONE;
 }
 
 static int command_ingest(const struct command_line *line)
@@ -211,6 +213,9 @@ static int command_ingest(const struct command_line *line)
             fprintf(stderr, "%zu files read, %zu known, %llu packets, %llu flows added to %s\n",
                     r.files_read, r.files_known, (unsigned long long)r.packets,
                     (unsigned long long)r.flows_added, line->database);
+        if (!line->quiet && r.flows_continued > 0)
+            fprintf(stderr, "%llu flows of earlier runs continued\n",
+                    (unsigned long long)r.flows_continued);
         if (line->verbose && r.flows_judged_again > 0)
             fprintf(stderr, "%llu earlier flows judged again, %llu changed\n",
                     (unsigned long long)r.flows_judged_again, (unsigned long long)r.flows_changed);
@@ -307,6 +312,7 @@ static enum status run_query(const struct command_line *line, struct database *d
     case COMMAND_SET_RULES:
     case COMMAND_MERGE:
     case COMMAND_SET_REGIONS:
+    case COMMAND_FORGET:
     case COMMAND_HELP:
     case COMMAND_VERSION:
         break;
@@ -560,6 +566,28 @@ static int command_set_regions(const struct command_line *line)
     return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }
 
+static int command_forget(const struct command_line *line)
+{
+    struct forget_options options = { line->database, line->before, line->ingest.inputs.site };
+    struct forgotten forgotten;
+    struct text error = { 0 };
+    if ((options.before == NULL) == (options.site == NULL)) {
+        complain("forget: say either --before T or --site NAME");
+        return EXIT_USAGE;
+    }
+    enum status status = forget(&options, &forgotten, &error);
+    if (status != STATUS_OK)
+        complain(text_string(&error));
+    else if (!line->quiet)
+        fprintf(stderr,
+                "%lld flows, %lld counts of half-open flows and %lld server profiles removed from "
+                "%s; their captures stay known\n",
+                (long long)forgotten.flows, (long long)forgotten.half_opens,
+                (long long)forgotten.profiles, line->database);
+    text_done(&error);
+    return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     char *client_files[CLIENT_FILES_MAX];
@@ -589,6 +617,8 @@ int main(int argc, char **argv)
         return command_merge(&line);
     case COMMAND_SET_REGIONS:
         return command_set_regions(&line);
+    case COMMAND_FORGET:
+        return command_forget(&line);
     case COMMAND_VERSION:
         return command_version();
     case COMMAND_HELP:

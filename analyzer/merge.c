@@ -136,6 +136,31 @@ static const char AFTER_FLOWS_SQL[] =
     " WHERE facts <> excluded.facts;"
     "INSERT OR IGNORE INTO main.server_profile SELECT * FROM theirs.server_profile;";
 
+/*
+ * Where the next run of a point goes on. A point that only they have is theirs as it is; of one
+ * that both have, ours stays, but not the state of flows of which they saw more: that would take
+ * away what they saw.
+ */
+static const char OPEN_SQL[] =
+    "INSERT INTO main.open_point SELECT p.ours, c.ours, t.until_epoch_ns, t.runs, t.version,"
+    " t.state FROM theirs.open_point AS t JOIN temp.capture_pair AS p ON p.theirs = t.point_id"
+    " JOIN temp.capture_pair AS c ON c.theirs = t.capture_id WHERE p.added AND NOT EXISTS"
+    " (SELECT 1 FROM main.capture AS o JOIN main.capture AS n ON n.capture_id = p.ours"
+    "  WHERE o.point = n.point AND o.capture_id < n.capture_id);"
+    "INSERT INTO main.open_flow SELECT p.ours, o.flow_id, t.last_packet_epoch_ns, t.version,"
+    " t.state FROM theirs.open_flow AS t JOIN temp.capture_pair AS p ON p.theirs = t.point_id"
+    " JOIN main.open_point AS q ON q.point_id = p.ours"
+    " JOIN theirs.flow AS f ON f.flow_id = t.flow_id"
+    " JOIN main.flow AS o ON o.flow_uid = f.flow_uid WHERE p.added;"
+    "UPDATE main.open_point SET until_epoch_ns = max(until_epoch_ns, ifnull((SELECT"
+    " max(t.until_epoch_ns) FROM theirs.open_point AS t"
+    " JOIN theirs.capture AS c ON c.capture_id = t.point_id"
+    " JOIN main.capture AS o ON o.capture_id = open_point.point_id"
+    " WHERE c.point = o.point AND c.site IS o.site AND c.host IS o.host"
+    " AND c.region IS o.region AND c.labels IS o.labels), 0));"
+    "DELETE FROM main.open_flow WHERE last_packet_epoch_ns < (SELECT start_epoch_ns + end_at_ns"
+    " FROM main.flow AS f WHERE f.flow_id = open_flow.flow_id);";
+
 static enum status copy_flows(const struct merge *m, struct merge_counts *counts)
 {
     struct text sql = { 0 };
@@ -198,7 +223,9 @@ static enum status copy_all(struct merge *m, struct merge_counts *counts)
     counts->captures_known = (uint64_t)(captures - added);
     if (status == STATUS_OK)
         status = copy_flows(m, counts);
-    return status == STATUS_OK ? execute(m, AFTER_FLOWS_SQL) : status;
+    if (status == STATUS_OK)
+        status = execute(m, AFTER_FLOWS_SQL);
+    return status == STATUS_OK ? execute(m, OPEN_SQL) : status;
 }
 
 /* The other file may be anybody's: no function of its views or triggers is run. */

@@ -145,3 +145,32 @@ bool message_cut_off(struct message_reader *m, struct message *ret_message)
     *ret_message = finish(m, (struct bytes){ m->kept, m->kept_len }, end);
     return true;
 }
+
+void message_code(struct coder *c, struct message_reader *m)
+{
+    struct message *current = &m->current;
+    m->header_len = (uint8_t)code_number(c, m->header_len, sizeof m->header);
+    code_octets(c, m->header, sizeof m->header);
+    code_bool(c, &m->lossy);
+    code_bool(c, &m->lost);
+    code_bool(c, &m->at_record_begin);
+    code_u32(c, &m->left);
+    code_u8(c, &current->type);
+    code_u32(c, &current->len);
+    code_bool(c, &current->begins_record);
+    code_i64(c, &current->at_ns);
+    code_i64(c, &current->last_at_ns);
+    code_i64(c, &current->offset);
+    m->kept_len = (uint32_t)code_number(c, m->kept_len, bytes_wanted(current->type));
+    c->failed |= m->left > current->len;
+    if (!coder_unpacks(c)) {
+        code_octets(c, m->kept, m->kept_len);
+        return;
+    }
+    if (!c->failed && m->kept_len > 0 && c->in.rest.len >= m->kept_len)
+        m->kept = malloc(m->kept_len);
+    c->failed |= m->kept_len > 0 && m->kept == NULL;
+    m->kept_len = c->failed ? 0 : m->kept_len;
+    m->kept_capacity = m->kept_len;
+    code_octets(c, m->kept, m->kept_len);
+}

@@ -56,6 +56,9 @@ bool message_cut_off(struct message_reader *m, struct message *ret_message);
 /* Forgets a message that was begun: its record's boundaries were lost. */
 void message_reset(struct message_reader *m);
 
+/* Packs a message that was begun with what is kept of it, or restores it into a zeroed reader. */
+void message_code(struct coder *c, struct message_reader *m);
+
 void message_done(struct message_reader *m);
 
 #endif

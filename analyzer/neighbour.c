@@ -101,3 +101,39 @@ int64_t neighbours_least(const struct neighbours *n, const struct address *clien
     }
     return least;
 }
+
+static void code_neighbour(struct coder *c, struct neighbour *one)
+{
+    code_octets(c, one->client.octet, sizeof one->client.octet);
+    code_i64(c, &one->minute);
+    code_i64(c, &one->least_ns);
+}
+
+static void unpack_neighbours(struct coder *c, struct neighbours *n)
+{
+    for (uint64_t left = code_number(c, 0, NEIGHBOURS_MAX); left > 0 && !c->failed; left--) {
+        struct neighbour one = { 0 };
+        code_neighbour(c, &one);
+        c->failed |= one.minute > INT64_MAX / NS_PER_MINUTE || one.minute < 0;
+        if (!c->failed)
+            c->failed = neighbours_add(n, &one.client, one.minute * NS_PER_MINUTE, one.least_ns) !=
+                        STATUS_OK;
+    }
+}
+
+void neighbours_code(struct coder *c, struct neighbours *n, int64_t now_ns)
+{
+    if (coder_unpacks(c)) {
+        unpack_neighbours(c, n);
+        return;
+    }
+    /* one more, since flows of the next run may begin a little before now_ns */
+    int64_t from = now_ns / NS_PER_MINUTE - NEIGHBOUR_MINUTES - 1;
+    uint64_t count = 0;
+    for (size_t i = 0; i < n->size; i++)
+        count += n->table[i].least_ns != 0 && n->table[i].minute >= from;
+    code_number(c, count, NEIGHBOURS_MAX);
+    for (size_t i = 0; i < n->size; i++)
+        if (n->table[i].least_ns != 0 && n->table[i].minute >= from)
+            code_neighbour(c, &n->table[i]);
+}

@@ -5,6 +5,7 @@
  * Round trips to clients by their other connections: where a flow does not show its own, the least
  * of the same client at the same capture point within ten minutes stands in.
  */
+#include "coder.h"
 #include "endpoint.h"
 #include "status.h"
 
@@ -26,5 +27,8 @@ MUST_USE enum status neighbours_add(struct neighbours *n, const struct address *
 /* The least of that client within ten minutes of start_ns, to the minute; INT64_MIN without. */
 int64_t neighbours_least(const struct neighbours *n, const struct address *client,
                          int64_t start_ns);
+
+/* Packs what may matter to a flow that begins at now_ns or later, or adds what was packed. */
+void neighbours_code(struct coder *c, struct neighbours *n, int64_t now_ns);
 
 #endif

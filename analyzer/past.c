@@ -115,3 +115,58 @@ void past_forget(struct past *p, uint64_t key_hash)
     if (p->slots[slot] != 0)
         empty_slot(p, slot);
 }
+
+bool past_is_over(const struct past_flow *flow, int64_t now_ns)
+{
+    static const int64_t LIMIT_NS[] = { [PAST_HALF_OPEN] = PAST_HALF_OPEN_NS,
+                                        [PAST_IDLE] = PAST_IDLE_NS,
+                                        [PAST_CLOSED] = PAST_CLOSED_NS };
+    return now_ns - flow->last_ns > LIMIT_NS[flow->kind];
+}
+
+static void code_flow(struct coder *c, struct past_flow *flow)
+{
+    code_u64(c, &flow->key_hash);
+    code_i64(c, &flow->first_ns);
+    code_i64(c, &flow->last_ns);
+    code_u32(c, &flow->client_isn);
+    code_u16(c, &flow->syn_count);
+    code_u32(c, &flow->encapsulation[0]);
+    code_u32(c, &flow->encapsulation[1]);
+    flow->encapsulation_count = (uint8_t)code_number(c, flow->encapsulation_count, 2);
+    flow->kind = (uint8_t)code_number(c, flow->kind, PAST_CLOSED);
+}
+
+static void unpack_flows(struct coder *c, struct past *p)
+{
+    for (uint64_t left = code_number(c, 0, PAST_FLOWS_MAX); left > 0 && !c->failed; left--) {
+        struct past_flow flow = { .stage_number = PAST_NOT_STAGED };
+        code_flow(c, &flow);
+        c->failed |= c->failed || past_remember(p, &flow) != STATUS_OK;
+    }
+}
+
+/* Whether a place of the ring holds what is remembered of its flow, and that still matters. */
+static bool is_kept(const struct past *p, size_t place, int64_t now_ns)
+{
+    return p->slots[slot_of(p, p->ring[place].key_hash)] == place + 1 &&
+           !past_is_over(&p->ring[place], now_ns);
+}
+
+void past_code(struct coder *c, struct past *p, int64_t now_ns)
+{
+    if (coder_unpacks(c)) {
+        unpack_flows(c, p);
+        return;
+    }
+    size_t used = p->full ? p->capacity : p->next, first = p->full ? p->next : 0;
+    uint64_t count = 0;
+    for (size_t i = 0; i < used; i++)
+        count += is_kept(p, i, now_ns);
+    code_number(c, count, PAST_FLOWS_MAX);
+    for (size_t i = 0; i < used; i++) { /* the oldest first */
+        size_t place = (first + i) % p->capacity;
+        if (is_kept(p, place, now_ns))
+            code_flow(c, &p->ring[place]);
+    }
+}

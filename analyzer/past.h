@@ -7,6 +7,7 @@
  * what follows an idle limit is told as a continuation. Small entries, a fixed cap: when it is
  * reached the oldest are forgotten.
  */
+#include "coder.h"
 #include "status.h"
 
 #include <stdbool.h>
@@ -34,6 +35,13 @@ struct past_flow {
 };
 #define PAST_NOT_STAGED UINT64_MAX
 
+/* How long, after its last packet, it matters that a flow was there. A late SYN finds its first one
+ * (RFC 9293 3.8.1: back-off doubles); a connection that is kept alive speaks every two hours
+ * (RFC 9293 3.8.4). */
+#define PAST_HALF_OPEN_NS (130 * INT64_C(1000000000))
+#define PAST_CLOSED_NS (240 * INT64_C(1000000000))
+#define PAST_IDLE_NS (3 * 3600 * INT64_C(1000000000))
+
 struct past;
 
 struct past *past_open(void); /* NULL without memory */
@@ -46,5 +54,14 @@ MUST_USE enum status past_remember(struct past *p, const struct past_flow *flow)
 const struct past_flow *past_find(const struct past *p, uint64_t key_hash);
 
 void past_forget(struct past *p, uint64_t key_hash);
+
+/* Whether it does not matter any more at the time now_ns. */
+bool past_is_over(const struct past_flow *flow, int64_t now_ns);
+
+/*
+ * Packs what still matters at now_ns, or adds what was packed to an empty past. Facts that were
+ * staged are not when they are read again: their stage_number is PAST_NOT_STAGED.
+ */
+void past_code(struct coder *c, struct past *p, int64_t now_ns);
 
 #endif

@@ -343,6 +343,24 @@ enum status profiles_merge(struct profiles *p, const struct profile *from, unsig
     return status;
 }
 
+enum status profiles_merge_all(struct profiles *p, const struct profiles *from)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < TABLE_SIZE && status == STATUS_OK; i++) {
+        const struct profile *profile = from->table[i];
+        struct profile *into = NULL;
+        if (profile == NULL)
+            continue;
+        status = profiles_merge(p, profile, from->level);
+        if (status == STATUS_OK)
+            status = find_or_add(p, &profile->server, profile->server_name, profile->is_wide,
+                                 &into);
+        if (into != NULL)
+            into->is_new |= profile->is_new;
+    }
+    return status;
+}
+
 unsigned profiles_level(const struct profiles *p)
 {
     return p->level;

@@ -56,6 +56,9 @@ MUST_USE enum status profiles_learn(struct profiles *p, const struct facts *f);
  */
 MUST_USE enum status profiles_merge(struct profiles *p, const struct profile *from, unsigned level);
 
+/* Adds all of `from`, and what was new there is new here. */
+MUST_USE enum status profiles_merge_all(struct profiles *p, const struct profiles *from);
+
 /* How far servers had to be left out: goes with the profiles when they are kept. */
 unsigned profiles_level(const struct profiles *p);
 

@@ -46,7 +46,8 @@ struct point {
 
 struct rejudge {
     struct store *store;
-    struct profiles *learning;       /* NULL: nothing is learned */
+    struct profiles *learning;       /* from all flows; NULL: nothing is learned */
+    struct profiles *lasting;        /* from those that no other run will complete */
     const struct profiles *profiles; /* to judge by */
     struct stage *stage;
     struct point *points; /* without learning there are none: neighbours are as known so far */
@@ -278,12 +279,19 @@ static enum status put_on_stage(struct rejudge *r, const struct staged *flow, co
     return stage_failed(r, stage_add(r->stage, (struct bytes){ r->item.at, r->item.len }, &number));
 }
 
-static enum status take_facts(struct rejudge *r, struct staged *flow, const struct facts *f)
+static enum status learn(struct rejudge *r, const struct facts *f, bool is_open)
+{
+    enum status status = profiles_learn(r->learning, f);
+    return status != STATUS_OK || is_open ? status : profiles_learn(r->lasting, f);
+}
+
+static enum status take_facts(struct rejudge *r, struct staged *flow, const struct facts *f,
+                              bool is_open)
 {
     flow->start_ns = f->start_ns;
     if (r->learning != NULL) {
         int64_t rtt_ns = flow->has_client ? client_rtt_by_ack(f) : DURATION_NONE;
-        if (profiles_learn(r->learning, f) != STATUS_OK ||
+        if (learn(r, f, is_open) != STATUS_OK ||
             (rtt_ns != DURATION_NONE && add_neighbour(r, flow, rtt_ns) != STATUS_OK))
             return no_memory(r);
     }
@@ -319,7 +327,7 @@ static enum status take_flow(struct rejudge *r, const struct stored_flow *row)
         r->changes->unreadable++;
         return STATUS_OK;
     }
-    enum status status = take_facts(r, &flow, &f);
+    enum status status = take_facts(r, &flow, &f, row->is_open);
     facts_done(&f);
     return status;
 }
@@ -508,20 +516,30 @@ static enum status merge_larger(struct profiles *all, const struct profiles *fro
 }
 
 /* What was learned anew, but for servers whose flows did not keep their facts. */
-static enum status merge_known(struct rejudge *r, struct profiles *all)
+static enum status merge_known(struct rejudge *r, struct profiles *learned, struct profiles *all)
 {
     struct profiles *known = profiles_open();
     if (known == NULL)
         return no_memory(r);
     enum status status = store_failed(r, knowledge_load(r->store, known));
     profiles_settle(known);
-    profiles_settle(r->learning);
+    profiles_settle(learned);
     if (status == STATUS_OK)
-        status = merge_larger(all, r->learning, known, true);
+        status = merge_larger(all, learned, known, true);
     if (status == STATUS_OK)
-        status = merge_larger(all, known, r->learning, false);
+        status = merge_larger(all, known, learned, false);
     profiles_settle(all);
     profiles_close(known);
+    return status;
+}
+
+static enum status keep_profiles(struct rejudge *r)
+{
+    struct profiles *kept = profiles_open();
+    enum status status = kept == NULL ? no_memory(r) : merge_known(r, r->lasting, kept);
+    if (status == STATUS_OK)
+        status = store_failed(r, knowledge_keep(r->store, kept));
+    profiles_close(kept);
     return status;
 }
 
@@ -531,14 +549,14 @@ static enum status rejudge_database(struct rejudge *r, struct profiles *all)
     if (status == STATUS_OK)
         status = take_all(r);
     if (status == STATUS_OK)
-        status = merge_known(r, all);
+        status = merge_known(r, r->learning, all);
     if (status == STATUS_OK)
         status = judge_stage(r);
     if (status == STATUS_OK)
         status = store_failed(
             r, store_link_retries(r->store, INT64_MIN, INT64_MAX, &r->changes->retries));
     if (status == STATUS_OK)
-        status = store_failed(r, knowledge_keep(r->store, all));
+        status = keep_profiles(r);
     if (status == STATUS_OK)
         return store_failed(r, store_commit(r->store));
     store_rollback(r->store);
@@ -551,13 +569,14 @@ enum status rejudge_all(const char *database, size_t memory_max, struct changes 
     struct profiles *all = profiles_open();
     struct rejudge r = {
         .learning = profiles_open(),
+        .lasting = profiles_open(),
         .profiles = all,
         .stage = stage_open(memory_max, NULL),
         .changes = ret_changes,
         .error = error,
     };
     enum status status = STATUS_OK;
-    if (all == NULL || r.learning == NULL || r.stage == NULL)
+    if (all == NULL || r.learning == NULL || r.lasting == NULL || r.stage == NULL)
         status = no_memory(&r);
     if (status == STATUS_OK && access(database, F_OK) != 0) {
         text_addf(error, "%s: no such database; firstflight ingest makes one", database);
@@ -575,6 +594,7 @@ enum status rejudge_all(const char *database, size_t memory_max, struct changes 
     store_close(r.store);
     rejudge_done(&r);
     profiles_close(r.learning);
+    profiles_close(r.lasting);
     profiles_close(all);
     return status;
 }

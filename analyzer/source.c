@@ -213,3 +213,20 @@ const char *source_library_version(void)
 {
     return inflate_library_version();
 }
+
+bool source_hash_begin(const char *path, uint64_t len, struct hash128 *ret_hash)
+{
+    enum { BUFFER = 64 * 1024 };
+    struct source *s = NULL;
+    uint8_t *buffer = malloc(BUFFER);
+    bool ok = buffer != NULL && source_open(path, &s) == STATUS_OK;
+    while (ok && source_position(s) < len) {
+        uint64_t left = len - source_position(s);
+        ok = source_read(s, buffer, left < BUFFER ? (size_t)left : BUFFER) > 0;
+    }
+    if (ok)
+        *ret_hash = source_hash(s);
+    source_close(s);
+    free(buffer);
+    return ok;
+}

@@ -12,6 +12,8 @@
  * repeated flow_uids only when the unique index is made. Later loads find it there.
  */
 #include "store.h"
+
+#include "buffer.h"
 #include "text.h"
 
 #include <errno.h>
@@ -115,12 +117,24 @@ static bool bind_text(sqlite3_stmt *statement, int number, const struct row_text
 enum statement {
     HAS_CAPTURE,
     HAS_SIZE,
+    HAS_FILE,
+    FIND_BEGUN,
     INSERT_CAPTURE,
-    INSERT_DROP_COUNT,
+    REPLACE_CAPTURE,
+    ADD_DROP_COUNT,
     INSERT_FLOW,
+    REPLACE_FLOW,
     INSERT_FACTS,
+    DELETE_FACTS,
     INSERT_SERVER_PROFILE,
     ADD_HALF_OPEN,
+    DELETE_HALF_OPEN,
+    FIND_POINT,
+    PUT_POINT,
+    NEXT_OPEN_FLOW,
+    NEXT_OPEN_STATE,
+    ADD_OPEN_FLOW,
+    DELETE_OPEN_FLOW,
     INSERT_RULE,
     NEXT_RULE,
     LAST_FLOW,
@@ -145,7 +159,8 @@ enum statement {
     "WITH place AS (SELECT capture_id, min(capture_id)"                                            \
     " OVER (PARTITION BY point, site, host, region, labels) AS point_id FROM capture)"             \
     " SELECT f.flow_id, place.point_id, f.client_ip, f.server_ip, f.server_port,"                  \
-    " f.start_epoch_ns, f.rtt_basis, f.client_rtt_ns, x.facts FROM flow AS f"                      \
+    " f.start_epoch_ns, f.rtt_basis, f.client_rtt_ns, x.facts, EXISTS (SELECT 1 FROM open_flow"   \
+    " AS o WHERE o.point_id = place.point_id AND o.flow_id = f.flow_id) FROM flow AS f"                      \
     " JOIN place ON place.capture_id = f.capture_id"                                               \
     " LEFT JOIN flow_facts AS x ON x.flow_id = f.flow_id"
 
@@ -177,20 +192,44 @@ static const char SQL_LINK_RETRIES[] =
 static const char *const STATEMENT_SQL[STATEMENT_COUNT] = {
     [HAS_CAPTURE] = "SELECT 1 FROM capture WHERE content_hash = ? AND point = ?",
     [HAS_SIZE] = "SELECT 1 FROM capture WHERE file_size = ? LIMIT 1",
+    [HAS_FILE] = "SELECT 1 FROM capture WHERE path = ? AND point = ? AND file_size = ?"
+                 " AND file_mtime_ns = ? LIMIT 1",
+    [FIND_BEGUN] = "SELECT capture_id, content_len, packets, last_packet_epoch_ns, content_hash"
+                   " FROM capture WHERE point = ? AND file_begin_epoch_ns = ? AND content_len > 0"
+                   " ORDER BY content_len DESC LIMIT 1",
     [INSERT_CAPTURE] = SQL_INSERT_CAPTURE,
-    [INSERT_DROP_COUNT] = "INSERT INTO drop_count (capture_id, reason, packets) VALUES (?, ?, ?)",
+    [REPLACE_CAPTURE] = SQL_REPLACE_CAPTURE,
+    [ADD_DROP_COUNT] = "INSERT INTO drop_count (capture_id, reason, packets) VALUES (?, ?, ?)"
+                       " ON CONFLICT DO UPDATE SET packets = packets + excluded.packets",
     [INSERT_FLOW] = SQL_INSERT_FLOW,
+    [REPLACE_FLOW] = SQL_REPLACE_FLOW,
+    [DELETE_FACTS] = "DELETE FROM flow_facts WHERE flow_id = ?",
     [INSERT_FACTS] = "INSERT INTO flow_facts (flow_id, facts) VALUES (?, ?)",
     [INSERT_SERVER_PROFILE] = SQL_INSERT_SERVER_PROFILE,
     [ADD_HALF_OPEN] =
         "INSERT INTO half_open (capture_id, server_ip, server_port, second_epoch, syns,"
         " client_prefixes) VALUES (?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET syns = syns + excluded.syns,"
-        " client_prefixes = client_prefixes + excluded.client_prefixes",
+        " ON CONFLICT DO UPDATE SET syns = excluded.syns,"
+        " client_prefixes = excluded.client_prefixes",
+    [DELETE_HALF_OPEN] = "DELETE FROM half_open WHERE capture_id = ? AND server_ip = ?"
+                         " AND server_port = ? AND second_epoch = ?",
+    [FIND_POINT] = "SELECT c.point_id, p.capture_id, p.until_epoch_ns, p.runs, p.version, p.state"
+                   " FROM (SELECT min(capture_id) AS point_id FROM capture WHERE point = ?"
+                   " AND site IS ? AND host IS ? AND region IS ? AND labels IS ?) AS c"
+                   " LEFT JOIN open_point AS p ON p.point_id = c.point_id",
+    [PUT_POINT] = "INSERT OR REPLACE INTO open_point (point_id, capture_id, until_epoch_ns, runs,"
+                  " version, state) VALUES (?, ?, ?, ?, ?, ?)",
+    [NEXT_OPEN_FLOW] = "SELECT o.flow_id, f.capture_id, o.version, o.state FROM open_flow AS o"
+                       " JOIN flow AS f ON f.flow_id = o.flow_id WHERE o.point_id = ?"
+                       " ORDER BY o.flow_id",
+    [NEXT_OPEN_STATE] = "SELECT flow_id, 0, version, state FROM open_flow",
+    [ADD_OPEN_FLOW] = "INSERT INTO open_flow (point_id, flow_id, last_packet_epoch_ns, version,"
+                      " state) VALUES (?, ?, ?, ?, ?)",
+    [DELETE_OPEN_FLOW] = "DELETE FROM open_flow WHERE point_id = ? AND flow_id = ?",
     [INSERT_RULE] = "INSERT INTO early_data_rule (pattern, allowed, comment) VALUES (?, ?, ?)",
     [NEXT_RULE] = "SELECT pattern, allowed, comment FROM early_data_rule",
     [LAST_FLOW] = "SELECT ifnull(max(flow_id), 0) FROM flow",
-    [HAS_FLOW] = "SELECT 1 FROM flow WHERE flow_uid = ?",
+    [HAS_FLOW] = "SELECT flow_id FROM flow WHERE flow_uid = ?",
     [NEXT_PROFILE] = "SELECT server_ip, server_port, sni, all_names, from_epoch_ns, to_epoch_ns,"
                      " flows, learned FROM server_profile",
     [NEXT_FLOW] = SELECT_STORED_FLOW " ORDER BY f.flow_id",
@@ -217,6 +256,9 @@ struct store {
     char *path;
     struct text error;
     uint64_t repeated;                        /* flows that the last commit took out */
+    struct buffer blob;                       /* the state of the point found last */
+    bool replacing;                           /* there are marked flows */
+    int64_t written_flow;                     /* flow_id of the last row added or replaced */
     sqlite3_stmt *statement[STATEMENT_COUNT]; /* made when first used, kept until the end */
 };
 
@@ -404,6 +446,7 @@ void store_close(struct store *s)
     assert(closed == SQLITE_OK);
     (void)closed;
     text_done(&s->error);
+    buffer_done(&s->blob);
     free(s->path);
     free(s);
 }
@@ -411,6 +454,7 @@ void store_close(struct store *s)
 enum status store_begin(struct store *s)
 {
     s->repeated = 0;
+    s->replacing = false;
     return execute(s, "BEGIN IMMEDIATE");
 }
 
@@ -429,6 +473,9 @@ static enum status delete_repeated(struct store *s)
     if (status != STATUS_OK)
         return status;
     s->repeated = (uint64_t)sqlite3_changes64(s->db);
+    status = execute(s, "DELETE FROM open_flow WHERE flow_id NOT IN (SELECT flow_id FROM flow)");
+    if (status != STATUS_OK)
+        return status;
     return execute(s, "DELETE FROM flow_facts WHERE flow_id NOT IN (SELECT flow_id FROM flow)");
 }
 
@@ -485,6 +532,18 @@ static enum status fail_bind(struct store *s, sqlite3_stmt *statement)
     return fail_with(s, STATUS_NO_MEMORY, "out of memory");
 }
 
+/* The next row of a statement; STATUS_END behind the last, from where it starts over. */
+static enum status next_row(struct store *s, sqlite3_stmt *statement)
+{
+    int code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        return STATUS_OK;
+    enum status status = code == SQLITE_DONE ? STATUS_END : fail(s);
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return status;
+}
+
 static struct row_text text_of(const char *string)
 {
     return (struct row_text){ string, strlen(string) };
@@ -511,10 +570,49 @@ enum status store_has_size(struct store *s, uint64_t file_size, bool *ret_has)
     return run(s, statement, ret_has);
 }
 
+enum status store_has_file(struct store *s, const char *path, const char *point,
+                           uint64_t file_size, int64_t mtime_ns, bool *ret_has)
+{
+    sqlite3_stmt *statement = statement_of(s, HAS_FILE);
+    if (statement == NULL)
+        return fail(s);
+    struct row_text path_text = text_of(path), point_text = text_of(point);
+    sqlite3_bind_int64(statement, 3, (int64_t)file_size);
+    sqlite3_bind_int64(statement, 4, mtime_ns);
+    if (!bind_text(statement, 1, &path_text) || !bind_text(statement, 2, &point_text))
+        return fail_bind(s, statement);
+    return run(s, statement, ret_has);
+}
+
+enum status store_find_begun(struct store *s, const char *point, int64_t begin_ns,
+                             struct begun_capture *ret_capture)
+{
+    sqlite3_stmt *statement = statement_of(s, FIND_BEGUN);
+    *ret_capture = (struct begun_capture){ 0 };
+    if (statement == NULL)
+        return fail(s);
+    struct row_text point_text = text_of(point);
+    sqlite3_bind_int64(statement, 2, begin_ns);
+    if (!bind_text(statement, 1, &point_text))
+        return fail_bind(s, statement);
+    enum status status = next_row(s, statement);
+    if (status == STATUS_OK) {
+        ret_capture->capture_id = sqlite3_column_int64(statement, 0);
+        ret_capture->content_len = (uint64_t)sqlite3_column_int64(statement, 1);
+        ret_capture->packets = (uint64_t)sqlite3_column_int64(statement, 2);
+        ret_capture->last_ns = sqlite3_column_int64(statement, 3);
+        (void)snprintf(ret_capture->content_hash_hex, sizeof ret_capture->content_hash_hex, "%s",
+                       (const char *)sqlite3_column_text(statement, 4));
+    }
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
 static enum status add_drop_count(struct store *s, int64_t capture_id, enum drop reason,
                                   uint64_t packets)
 {
-    sqlite3_stmt *statement = statement_of(s, INSERT_DROP_COUNT);
+    sqlite3_stmt *statement = statement_of(s, ADD_DROP_COUNT);
     if (statement == NULL)
         return fail(s);
     sqlite3_bind_int64(statement, 1, capture_id);
@@ -523,10 +621,21 @@ static enum status add_drop_count(struct store *s, int64_t capture_id, enum drop
     return run(s, statement, NULL);
 }
 
+static enum status add_drop_counts(struct store *s, int64_t capture_id,
+                                   const struct drop_counts *drops)
+{
+    enum status status = STATUS_OK;
+    for (int reason = DROP_NONE + 1; reason < DROP_COUNT && status == STATUS_OK; reason++)
+        if (drops->packets[reason] > 0)
+            status = add_drop_count(s, capture_id, (enum drop)reason, drops->packets[reason]);
+    return status;
+}
+
 enum status store_capture(struct store *s, const struct capture_row *row,
                           const struct drop_counts *drops, int64_t *ret_capture_id)
 {
-    sqlite3_stmt *statement = statement_of(s, INSERT_CAPTURE);
+    sqlite3_stmt *statement = statement_of(s, row->capture_id.has ? REPLACE_CAPTURE
+                                                                  : INSERT_CAPTURE);
     if (statement == NULL)
         return fail(s);
     if (!bind_capture_row(statement, row))
@@ -534,14 +643,9 @@ enum status store_capture(struct store *s, const struct capture_row *row,
     enum status status = run(s, statement, NULL);
     if (status != STATUS_OK)
         return status;
-
-    int64_t capture_id = sqlite3_last_insert_rowid(s->db);
-    for (int reason = DROP_NONE + 1; reason < DROP_COUNT && status == STATUS_OK; reason++)
-        if (drops->packets[reason] > 0)
-            status = add_drop_count(s, capture_id, (enum drop)reason, drops->packets[reason]);
-    if (status == STATUS_OK)
-        *ret_capture_id = capture_id;
-    return status;
+    *ret_capture_id =
+        row->capture_id.has ? row->capture_id.value : sqlite3_last_insert_rowid(s->db);
+    return add_drop_counts(s, *ret_capture_id, drops);
 }
 
 static enum status add_facts(struct store *s, int64_t flow_id, struct bytes facts_json)
@@ -570,9 +674,207 @@ enum status store_flow(struct store *s, const struct flow_row *row, struct bytes
         return status;
 
     *ret_added = sqlite3_changes(s->db) > 0;
-    if (!*ret_added || facts_json.len == 0)
+    if (!*ret_added)
         return STATUS_OK;
-    return add_facts(s, sqlite3_last_insert_rowid(s->db), facts_json);
+    s->written_flow = sqlite3_last_insert_rowid(s->db);
+    return facts_json.len == 0 ? STATUS_OK : add_facts(s, s->written_flow, facts_json);
+}
+
+/* Runs a statement with one number or text as its parameter. */
+static enum status execute_with(struct store *s, const char *sql, int64_t number, const char *text)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) != SQLITE_OK)
+        return fail(s);
+    bool needs_it = sqlite3_bind_parameter_count(statement) > 0;
+    struct row_text words = text == NULL ? (struct row_text){ 0 } : text_of(text);
+    bool ok = !needs_it || (text == NULL ? sqlite3_bind_int64(statement, 1, number) == SQLITE_OK
+                                         : bind_text(statement, 1, &words));
+    ok = ok && sqlite3_step(statement) == SQLITE_DONE;
+    enum status status = ok ? STATUS_OK : fail(s);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* One after the other, up to the first that fails. */
+static enum status execute_all(struct store *s, const char *const steps[], int64_t number,
+                               const char *text)
+{
+    enum status status = STATUS_OK;
+    for (size_t k = 0; steps[k] != NULL && status == STATUS_OK; k++)
+        status = execute_with(s, steps[k], number, text);
+    return status;
+}
+
+static enum status delete_facts(struct store *s, int64_t flow_id)
+{
+    sqlite3_stmt *statement = statement_of(s, DELETE_FACTS);
+    if (statement == NULL)
+        return fail(s);
+    sqlite3_bind_int64(statement, 1, flow_id);
+    return run(s, statement, NULL);
+}
+
+enum status store_replace_flow(struct store *s, int64_t flow_id, const struct flow_row *row,
+                               struct bytes facts_json, bool *ret_replaced)
+{
+    int64_t other = 0;
+    enum status status = store_find_flow(s, row->flow_uid, &other);
+    *ret_replaced = status == STATUS_OK && (other == 0 || other == flow_id);
+    if (!*ret_replaced)
+        return status;
+    sqlite3_stmt *statement = statement_of(s, REPLACE_FLOW);
+    if (statement == NULL)
+        return fail(s);
+    struct flow_row numbered = *row;
+    numbered.flow_id = (struct row_integer){ true, flow_id };
+    if (!bind_flow_row(statement, &numbered))
+        return fail_bind(s, statement);
+    status = run(s, statement, NULL);
+    if (status == STATUS_OK)
+        status = delete_facts(s, flow_id);
+    if (status == STATUS_OK && s->replacing)
+        status = execute_with(s, "DELETE FROM marked_flow WHERE flow_id = ?1", flow_id, NULL);
+    s->written_flow = flow_id;
+    return status != STATUS_OK || facts_json.len == 0 ? status
+                                                       : add_facts(s, flow_id, facts_json);
+}
+
+/* ---- taking out ---- */
+
+#define MARK_TABLES                                                                                \
+    "CREATE TEMP TABLE IF NOT EXISTS marked_capture (capture_id INTEGER PRIMARY KEY)",             \
+        "CREATE TEMP TABLE IF NOT EXISTS marked_flow (flow_id INTEGER PRIMARY KEY)",               \
+        "DELETE FROM marked_capture", "DELETE FROM marked_flow"
+
+static enum status delete_marked_flows(struct store *s)
+{
+    static const char *const STEPS[] = {
+        "DELETE FROM open_flow WHERE flow_id IN (SELECT flow_id FROM marked_flow)",
+        "DELETE FROM flow_facts WHERE flow_id IN (SELECT flow_id FROM marked_flow)",
+        "DELETE FROM flow WHERE flow_id IN (SELECT flow_id FROM marked_flow)",
+        "UPDATE flow SET retried_by = NULL, retried_perceived_ns = NULL"
+        " WHERE retried_by IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM flow AS r WHERE r.flow_uid = flow.retried_by)",
+        "DELETE FROM marked_flow",
+        NULL,
+    };
+    return execute_all(s, STEPS, 0, NULL);
+}
+
+enum status store_begin_replacing(struct store *s, int64_t point_id)
+{
+    static const char *const PREPARE[] = { MARK_TABLES, NULL };
+    static const char *const STEPS[] = {
+        "DELETE FROM marked_capture",
+        "INSERT INTO marked_capture SELECT c.capture_id FROM capture AS c JOIN capture AS p"
+        " ON p.capture_id = ?1 WHERE c.point = p.point AND c.site IS p.site AND c.host IS p.host"
+        " AND c.region IS p.region AND c.labels IS p.labels",
+        "INSERT OR IGNORE INTO marked_flow SELECT flow_id FROM flow"
+        " WHERE capture_id IN (SELECT capture_id FROM marked_capture)",
+        "DELETE FROM open_flow WHERE point_id = ?1",
+        "DELETE FROM open_point WHERE point_id = ?1",
+        "DELETE FROM half_open WHERE capture_id IN (SELECT capture_id FROM marked_capture)",
+        "DELETE FROM drop_count WHERE capture_id IN (SELECT capture_id FROM marked_capture)",
+        "DELETE FROM capture WHERE capture_id IN (SELECT capture_id FROM marked_capture)",
+        NULL,
+    };
+    enum status status = s->replacing ? STATUS_OK : execute_all(s, PREPARE, 0, NULL);
+    s->replacing = true;
+    return status == STATUS_OK ? execute_all(s, STEPS, point_id, NULL) : status;
+}
+
+enum status store_end_replacing(struct store *s)
+{
+    bool replacing = s->replacing;
+    s->replacing = false;
+    return replacing ? delete_marked_flows(s) : STATUS_OK;
+}
+
+/* Marks by `marks`, forgets by `steps`, and says how much it was. */
+static enum status forget_marked(struct store *s, const char *const marks[],
+                                 const char *const steps[], int64_t number, const char *text,
+                                 struct forgotten *ret_forgotten)
+{
+    static const char COUNTS[] = "SELECT (SELECT count(*) FROM half_open) * 1000000000"
+                                 " + (SELECT count(*) FROM server_profile)";
+    static const int64_t UNIT = 1000000000;
+    int64_t before = 0, after = 0;
+    enum status status = execute_all(s, marks, number, text);
+    if (status == STATUS_OK)
+        status = ask(s, "SELECT count(*) FROM marked_flow", &ret_forgotten->flows);
+    if (status == STATUS_OK)
+        status = ask(s, COUNTS, &before);
+    if (status == STATUS_OK)
+        status = execute_all(s, steps, number, text);
+    if (status == STATUS_OK)
+        status = delete_marked_flows(s);
+    if (status == STATUS_OK)
+        status = ask(s, COUNTS, &after);
+    ret_forgotten->half_opens = before / UNIT - after / UNIT;
+    ret_forgotten->profiles = before % UNIT - after % UNIT;
+    return status;
+}
+
+enum status store_forget_before(struct store *s, int64_t before_ns, struct forgotten *ret_forgotten)
+{
+    static const char *const MARKS[] = {
+        MARK_TABLES,
+        "INSERT INTO marked_flow SELECT flow_id FROM flow WHERE start_epoch_ns < ?1"
+        " AND start_epoch_ns + end_at_ns < ?1",
+        "INSERT INTO marked_capture SELECT capture_id FROM capture"
+        " WHERE last_packet_epoch_ns < ?1",
+        NULL,
+    };
+    static const char *const STEPS[] = {
+        "DELETE FROM half_open WHERE second_epoch < ?1 / 1000000000",
+        "DELETE FROM drop_count WHERE capture_id IN (SELECT capture_id FROM marked_capture)",
+        "UPDATE open_point SET state = x'' WHERE until_epoch_ns < ?1",
+        "DELETE FROM server_profile WHERE to_epoch_ns < ?1",
+        NULL,
+    };
+    return forget_marked(s, MARKS, STEPS, before_ns, NULL, ret_forgotten);
+}
+
+enum status store_forget_site(struct store *s, const char *site, struct forgotten *ret_forgotten)
+{
+    static const char *const MARKS[] = {
+        MARK_TABLES,
+        "INSERT INTO marked_flow SELECT flow_id FROM flow WHERE site = ?1",
+        "INSERT INTO marked_capture SELECT capture_id FROM capture WHERE site = ?1",
+        NULL,
+    };
+    static const char *const STEPS[] = {
+        "DELETE FROM half_open WHERE capture_id IN (SELECT capture_id FROM marked_capture)",
+        "DELETE FROM drop_count WHERE capture_id IN (SELECT capture_id FROM marked_capture)",
+        "UPDATE open_point SET state = x''"
+        " WHERE point_id IN (SELECT capture_id FROM marked_capture)",
+        NULL,
+    };
+    return forget_marked(s, MARKS, STEPS, 0, site, ret_forgotten);
+}
+
+enum status store_shrink(struct store *s)
+{
+    /* SQLite attaches the file that it writes anew. */
+    sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 1);
+    enum status status = execute(s, "VACUUM");
+    sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 0);
+    return status;
+}
+
+enum status store_span(struct store *s, int64_t *ret_first_ns, int64_t *ret_last_ns)
+{
+    enum status status =
+        ask(s, "SELECT ifnull(min(start_epoch_ns), 0) FROM flow", ret_first_ns);
+    return status == STATUS_OK
+               ? ask(s, "SELECT ifnull(max(start_epoch_ns), 0) FROM flow", ret_last_ns)
+               : status;
+}
+
+int64_t store_written_flow(const struct store *s)
+{
+    return s->written_flow;
 }
 
 enum status store_server_profile(struct store *s, const struct server_profile_row *row)
@@ -585,19 +887,20 @@ enum status store_server_profile(struct store *s, const struct server_profile_ro
     return run(s, statement, NULL);
 }
 
-enum status store_half_open(struct store *s, int64_t capture_id, const char *server_ip,
-                            uint16_t server_port, int64_t second_epoch, int64_t syns,
-                            int64_t client_prefixes)
+enum status store_half_open(struct store *s, const struct half_open_row *row)
 {
-    sqlite3_stmt *statement = statement_of(s, ADD_HALF_OPEN);
+    bool is_none = row->syns == 0;
+    sqlite3_stmt *statement = statement_of(s, is_none ? DELETE_HALF_OPEN : ADD_HALF_OPEN);
     if (statement == NULL)
         return fail(s);
-    struct row_text ip = text_of(server_ip);
-    sqlite3_bind_int64(statement, 1, capture_id);
-    sqlite3_bind_int64(statement, 3, server_port);
-    sqlite3_bind_int64(statement, 4, second_epoch);
-    sqlite3_bind_int64(statement, 5, syns);
-    sqlite3_bind_int64(statement, 6, client_prefixes);
+    struct row_text ip = text_of(row->server_ip);
+    sqlite3_bind_int64(statement, 1, row->capture_id);
+    sqlite3_bind_int64(statement, 3, row->server_port);
+    sqlite3_bind_int64(statement, 4, row->second_epoch);
+    if (!is_none) {
+        sqlite3_bind_int64(statement, 5, row->syns);
+        sqlite3_bind_int64(statement, 6, row->client_prefixes);
+    }
     if (!bind_text(statement, 2, &ip))
         return fail_bind(s, statement);
     return run(s, statement, NULL);
@@ -653,18 +956,6 @@ static struct row_text text_at(sqlite3_stmt *statement, int column)
     const char *text = (const char *)sqlite3_column_text(statement, column);
     return (struct row_text){ text,
                               text == NULL ? 0 : (size_t)sqlite3_column_bytes(statement, column) };
-}
-
-/* The next row of a statement; STATUS_END behind the last, from where it starts over. */
-static enum status next_row(struct store *s, sqlite3_stmt *statement)
-{
-    int code = sqlite3_step(statement);
-    if (code == SQLITE_ROW)
-        return STATUS_OK;
-    enum status status = code == SQLITE_DONE ? STATUS_END : fail(s);
-    sqlite3_reset(statement);
-    sqlite3_clear_bindings(statement);
-    return status;
 }
 
 enum status store_read_rules(struct store *s, struct rules *rules)
@@ -769,15 +1060,131 @@ enum status store_last_flow(struct store *s, int64_t *ret_flow_id)
     return ask(s, STATEMENT_SQL[LAST_FLOW], ret_flow_id);
 }
 
-enum status store_has_flow(struct store *s, const char *flow_uid, bool *ret_has)
+enum status store_find_flow(struct store *s, struct row_text flow_uid, int64_t *ret_flow_id)
 {
     sqlite3_stmt *statement = statement_of(s, HAS_FLOW);
+    *ret_flow_id = 0;
     if (statement == NULL)
         return fail(s);
-    struct row_text uid = text_of(flow_uid);
-    if (!bind_text(statement, 1, &uid))
+    if (!bind_text(statement, 1, &flow_uid))
         return fail_bind(s, statement);
-    return run(s, statement, ret_has);
+    enum status status = next_row(s, statement);
+    if (status == STATUS_OK)
+        *ret_flow_id = sqlite3_column_int64(statement, 0);
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+/* ---- from run to run ---- */
+
+static struct bytes blob_at(sqlite3_stmt *statement, int column)
+{
+    const void *blob = sqlite3_column_blob(statement, column);
+    return (struct bytes){ blob, blob == NULL ? 0 : (size_t)sqlite3_column_bytes(statement, column) };
+}
+
+enum status store_find_point(struct store *s, const struct store_point *point,
+                             struct open_point *ret_point)
+{
+    const char *const words[] = { point->name, point->site, point->host, point->region,
+                                  point->labels };
+    sqlite3_stmt *statement = statement_of(s, FIND_POINT);
+    *ret_point = (struct open_point){ 0 };
+    if (statement == NULL)
+        return fail(s);
+    for (int k = 0; k < 5; k++) {
+        struct row_text word = { words[k], words[k] == NULL ? 0 : strlen(words[k]) };
+        if (!bind_text(statement, k + 1, &word))
+            return fail_bind(s, statement);
+    }
+    enum status status = next_row(s, statement);
+    s->blob.len = 0;
+    if (status == STATUS_OK && !buffer_add(&s->blob, blob_at(statement, 5)))
+        status = fail_with(s, STATUS_NO_MEMORY, "out of memory");
+    if (status == STATUS_OK)
+        *ret_point = (struct open_point){
+            .point_id = sqlite3_column_int64(statement, 0),
+            .capture_id = sqlite3_column_int64(statement, 1),
+            .until_ns = sqlite3_column_int64(statement, 2),
+            .runs = sqlite3_column_int64(statement, 3),
+            .version = sqlite3_column_int64(statement, 4),
+            .state = { s->blob.at, s->blob.len },
+        };
+    sqlite3_reset(statement); /* nothing is read on: others may write */
+    sqlite3_clear_bindings(statement);
+    return status;
+}
+
+enum status store_put_point(struct store *s, const struct open_point *point)
+{
+    sqlite3_stmt *statement = statement_of(s, PUT_POINT);
+    if (statement == NULL)
+        return fail(s);
+    sqlite3_bind_int64(statement, 1, point->point_id);
+    sqlite3_bind_int64(statement, 2, point->capture_id);
+    sqlite3_bind_int64(statement, 3, point->until_ns);
+    sqlite3_bind_int64(statement, 4, point->runs);
+    sqlite3_bind_int64(statement, 5, point->version);
+    const void *state = point->state.len == 0 ? "" : (const void *)point->state.at; /* no NULL */
+    if (sqlite3_bind_blob64(statement, 6, state, point->state.len, SQLITE_STATIC) !=
+        SQLITE_OK)
+        return fail_bind(s, statement);
+    return run(s, statement, NULL);
+}
+
+static enum status next_open(struct store *s, sqlite3_stmt *statement, struct open_flow *ret_flow)
+{
+    enum status status = next_row(s, statement);
+    if (status == STATUS_OK)
+        *ret_flow = (struct open_flow){
+            .flow_id = sqlite3_column_int64(statement, 0),
+            .capture_id = sqlite3_column_int64(statement, 1),
+            .version = sqlite3_column_int64(statement, 2),
+            .state = blob_at(statement, 3),
+        };
+    return status;
+}
+
+enum status store_next_open_flow(struct store *s, int64_t point_id, struct open_flow *ret_flow)
+{
+    sqlite3_stmt *statement = statement_of(s, NEXT_OPEN_FLOW);
+    if (statement == NULL)
+        return fail(s);
+    if (!sqlite3_stmt_busy(statement))
+        sqlite3_bind_int64(statement, 1, point_id);
+    return next_open(s, statement, ret_flow);
+}
+
+enum status store_next_open_state(struct store *s, struct open_flow *ret_flow)
+{
+    sqlite3_stmt *statement = statement_of(s, NEXT_OPEN_STATE);
+    return statement == NULL ? fail(s) : next_open(s, statement, ret_flow);
+}
+
+enum status store_open_flow(struct store *s, int64_t point_id, int64_t flow_id, int64_t last_ns,
+                            int64_t version, struct bytes state)
+{
+    sqlite3_stmt *statement = statement_of(s, ADD_OPEN_FLOW);
+    if (statement == NULL)
+        return fail(s);
+    sqlite3_bind_int64(statement, 1, point_id);
+    sqlite3_bind_int64(statement, 2, flow_id);
+    sqlite3_bind_int64(statement, 3, last_ns);
+    sqlite3_bind_int64(statement, 4, version);
+    if (sqlite3_bind_blob64(statement, 5, state.at, state.len, SQLITE_STATIC) != SQLITE_OK)
+        return fail_bind(s, statement);
+    return run(s, statement, NULL);
+}
+
+enum status store_close_flow(struct store *s, int64_t point_id, int64_t flow_id)
+{
+    sqlite3_stmt *statement = statement_of(s, DELETE_OPEN_FLOW);
+    if (statement == NULL)
+        return fail(s);
+    sqlite3_bind_int64(statement, 1, point_id);
+    sqlite3_bind_int64(statement, 2, flow_id);
+    return run(s, statement, NULL);
 }
 
 enum status store_next_profile(struct store *s, struct server_profile_row *ret_row)
@@ -812,6 +1219,7 @@ static enum status next_flow(struct store *s, sqlite3_stmt *statement, struct st
             .rtt_basis = text_at(statement, 6),
             .client_rtt_ns = integer_at(statement, 7),
             .facts = text_at(statement, 8),
+            .is_open = sqlite3_column_int(statement, 9) != 0,
         };
     return status;
 }

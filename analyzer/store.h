@@ -48,13 +48,30 @@ MUST_USE enum status store_has_capture(struct store *s, const char *content_hash
 /* Whether any capture of that file size is there: a cheap no before hashing a file. */
 MUST_USE enum status store_has_size(struct store *s, uint64_t file_size, bool *ret_has);
 
+/* Whether a file of that path, size and time of change was read for that point. */
+MUST_USE enum status store_has_file(struct store *s, const char *path, const char *point,
+                                    uint64_t file_size, int64_t mtime_ns, bool *ret_has);
+
+/* A capture of a point as it was when it was read: a file may have grown since. */
+struct begun_capture {
+    int64_t capture_id; /* 0 = none */
+    uint64_t content_len, packets;
+    int64_t last_ns;
+    char content_hash_hex[33];
+};
+
+/* The longest capture of that point whose first packet has that time. */
+MUST_USE enum status store_find_begun(struct store *s, const char *point, int64_t begin_ns,
+                                      struct begun_capture *ret_capture);
+
 /*
  * Rows. What is always known (NOT NULL in schema/flow.sql) must be set; ids of the row itself stay
  * empty and are given by the database. Text may be of any origin: control characters and bytes that
  * are no UTF-8 are stored as \x1b.
  */
 
-/* Adds a capture with its drop counts; gives its id. */
+/* Adds a capture, or with a capture_id puts the row in the place of the one that is there, and adds
+ * its drop counts to those that are there; gives its id. */
 MUST_USE enum status store_capture(struct store *s, const struct capture_row *row,
                                    const struct drop_counts *drops, int64_t *ret_capture_id);
 
@@ -67,14 +84,93 @@ MUST_USE enum status store_capture(struct store *s, const struct capture_row *ro
 MUST_USE enum status store_flow(struct store *s, const struct flow_row *row,
                                 struct bytes facts_json, bool *ret_added);
 
+/*
+ * Puts a row with its facts in the place of the one with that flow_id, whose flow it completes.
+ * *ret_replaced is false, and nothing changes, when another row has its flow_uid.
+ */
+MUST_USE enum status store_replace_flow(struct store *s, int64_t flow_id,
+                                        const struct flow_row *row, struct bytes facts_json,
+                                        bool *ret_replaced);
+
+/* The flow_id of the last row that was added or replaced. */
+int64_t store_written_flow(const struct store *s);
+
+/*
+ * Inside a transaction: takes out the captures of a point, and marks its flows. Those that
+ * store_replace_flow() then gives another row keep their flow_id; store_end_replacing() removes the
+ * others.
+ */
+MUST_USE enum status store_begin_replacing(struct store *s, int64_t point_id);
+MUST_USE enum status store_end_replacing(struct store *s);
+
+/* What was taken out for good. */
+struct forgotten {
+    int64_t flows, half_opens, profiles;
+};
+
+/* Inside a transaction: forgets flows that ended before a time, or those of a site, with all that
+ * hangs from them. Captures stay known. */
+MUST_USE enum status store_forget_before(struct store *s, int64_t before_ns,
+                                         struct forgotten *ret_forgotten);
+MUST_USE enum status store_forget_site(struct store *s, const char *site,
+                                       struct forgotten *ret_forgotten);
+
+/* Outside of a transaction: gives free space back to the file system. */
+MUST_USE enum status store_shrink(struct store *s);
+
+/* First and last begin of a flow; 0 without flows. */
+MUST_USE enum status store_span(struct store *s, int64_t *ret_first_ns, int64_t *ret_last_ns);
+
 /* What was learned of servers: adds one, forgets all. */
 MUST_USE enum status store_server_profile(struct store *s, const struct server_profile_row *row);
 MUST_USE enum status store_forget_profiles(struct store *s);
 
-/* Adds to the count of half-open flows of a server in a second, as seen in a capture. */
-MUST_USE enum status store_half_open(struct store *s, int64_t capture_id, const char *server_ip,
-                                     uint16_t server_port, int64_t second_epoch, int64_t syns,
-                                     int64_t client_prefixes);
+/* Half-open flows of a server in a second, as seen in a capture: the count is what it says, none
+ * when that is 0. */
+struct half_open_row {
+    int64_t capture_id;
+    const char *server_ip;
+    uint16_t server_port;
+    int64_t second_epoch, syns, client_prefixes;
+};
+MUST_USE enum status store_half_open(struct store *s, const struct half_open_row *row);
+
+/* From run to run: where the reading of capture points stands (carry.h). */
+
+/* What tells a capture point; NULL for what it has not. */
+struct store_point {
+    const char *name, *site, *host, *region, *labels;
+};
+
+struct open_point {
+    int64_t point_id; /* 0 = it has no captures yet */
+    int64_t capture_id, until_ns, runs;
+    int64_t version;
+    struct bytes state; /* lives until the next call; empty = nothing to go on from */
+};
+
+struct open_flow {
+    int64_t flow_id;
+    int64_t capture_id; /* of its first packet; 0 from store_next_open_state() */
+    int64_t version;
+    struct bytes state; /* lives until the next call */
+};
+
+/* All zero when no capture of that point is there. */
+MUST_USE enum status store_find_point(struct store *s, const struct store_point *point,
+                                      struct open_point *ret_point);
+MUST_USE enum status store_put_point(struct store *s, const struct open_point *point);
+
+/* One open flow of a point after the other, or of all; STATUS_END behind the last, then from the
+ * first again. */
+MUST_USE enum status store_next_open_flow(struct store *s, int64_t point_id,
+                                          struct open_flow *ret_flow);
+MUST_USE enum status store_next_open_state(struct store *s, struct open_flow *ret_flow);
+
+/* Keeps the state of a flow; forgets it. */
+MUST_USE enum status store_open_flow(struct store *s, int64_t point_id, int64_t flow_id,
+                                     int64_t last_ns, int64_t version, struct bytes state);
+MUST_USE enum status store_close_flow(struct store *s, int64_t point_id, int64_t flow_id);
 
 /*
  * Replaces table early_data_rule by these rules, in a transaction of its own. A new database begins
@@ -88,9 +184,10 @@ MUST_USE enum status store_read_rules(struct store *s, struct rules *rules);
 /* Reading what is there already; the texts of a row live until the next call of the same function.
  */
 
-/* The greatest flow_id, 0 without flows; whether a flow of that name is there. */
+/* The greatest flow_id, 0 without flows; that of a flow's name, 0 when it is not there. */
 MUST_USE enum status store_last_flow(struct store *s, int64_t *ret_flow_id);
-MUST_USE enum status store_has_flow(struct store *s, const char *flow_uid, bool *ret_has);
+MUST_USE enum status store_find_flow(struct store *s, struct row_text flow_uid,
+                                     int64_t *ret_flow_id);
 
 /*
  * What holds for all of the database: its value, cut to size, "" where it is not said; and saying
@@ -142,6 +239,7 @@ struct stored_flow {
     struct row_text rtt_basis;
     struct row_integer client_rtt_ns;
     struct row_text facts; /* JSON; NULL where none were kept */
+    bool is_open;          /* another run may complete it */
 };
 
 /*

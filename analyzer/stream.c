@@ -216,6 +216,67 @@ void stream_go_blind(struct stream *s)
     s->blind = true;
 }
 
+static void code_pending_fields(struct coder *c, struct pending *p)
+{
+    code_i64(c, &p->offset);
+    code_u32(c, &p->len);
+    code_bool(c, &p->starts_segment);
+    code_i64(c, &p->at_ns);
+    code_u64(c, &p->packet_no);
+    code_i32(c, &p->ack);
+}
+
+/* A new pending piece with its bytes, at or behind `from`; NULL when there is none. */
+static struct pending *unpack_pending(struct coder *c, int64_t from)
+{
+    struct pending fields = { 0 };
+    code_pending_fields(c, &fields);
+    fields.captured = (uint32_t)code_number(c, 0, fields.len);
+    c->failed |= c->in.rest.len < fields.captured || fields.offset < from ||
+                 fields.offset > INT64_MAX - fields.len;
+    struct pending *p = c->failed ? NULL : malloc(sizeof *p + fields.captured);
+    c->failed |= p == NULL;
+    if (p == NULL)
+        return NULL;
+    *p = fields;
+    code_octets(c, p->data, p->captured);
+    return p;
+}
+
+static void unpack_all_pending(struct coder *c, struct stream *s)
+{
+    struct pending **link = &s->pending;
+    int64_t from = s->next_offset;
+    for (uint64_t left = code_number(c, 0, PENDING_SEGMENTS_MAX + 1); left > 0; left--) {
+        struct pending *p = unpack_pending(c, from);
+        if (p == NULL)
+            return;
+        *link = p;
+        link = &p->next;
+        s->pending_count++;
+        s->pending_bytes += (uint32_t)sizeof *p + p->captured;
+        from = p->offset + p->len;
+    }
+}
+
+void stream_code(struct coder *c, struct stream *s)
+{
+    code_bool(c, &s->has_base);
+    code_bool(c, &s->blind);
+    code_u32(c, &s->next_seq);
+    code_i64(c, &s->next_offset);
+    if (coder_unpacks(c)) {
+        unpack_all_pending(c, s);
+        return;
+    }
+    code_number(c, s->pending_count, UINT64_MAX);
+    for (struct pending *p = s->pending; p != NULL; p = p->next) {
+        code_pending_fields(c, p);
+        code_number(c, p->captured, UINT64_MAX);
+        code_octets(c, p->data, p->captured);
+    }
+}
+
 void stream_done(struct stream *s)
 {
     free(s->given);

@@ -8,7 +8,7 @@
  *
  * Offsets count payload bytes from 0, the byte behind the SYN.
  */
-#include "bytes.h"
+#include "coder.h"
 #include "status.h"
 
 /* Out-of-order segments kept of one direction: a hole that has not filled by then is lost. */
@@ -90,6 +90,12 @@ bool stream_over_cap(const struct stream *s);
 
 /* Stops keeping bytes: what follows is counted only. */
 void stream_go_blind(struct stream *s);
+
+/*
+ * Packs a stream with the bytes that it keeps, or restores it into an empty one. Not between a run
+ * that it gave and the next call of stream_next().
+ */
+void stream_code(struct coder *c, struct stream *s);
 
 void stream_done(struct stream *s);
 

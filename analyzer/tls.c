@@ -3,7 +3,6 @@
 
 #include "hash.h"
 #include "hello.h"
-#include "varint.h"
 
 #include <stdlib.h>
 
@@ -814,7 +813,7 @@ bool tls_wants(const struct tls *t, enum side side)
     return t->side[side].mode != TLS_OFF;
 }
 
-static bool is_at_rest(const struct tls_side *s)
+static bool side_is_at_rest(const struct tls_side *s)
 {
     if (s->mode != TLS_RECORDS)
         return true;
@@ -823,98 +822,104 @@ static bool is_at_rest(const struct tls_side *s)
             (s->records.state == RECORD_IN_HEADER && s->records.header_len == 0));
 }
 
-static void pack_plaintext(const struct plaintext *p, struct buffer *out)
+bool tls_is_at_rest(const struct tls *t)
 {
-    put_varint(out, p != NULL);
-    if (p == NULL)
+    return t->keyed == NULL && side_is_at_rest(&t->side[CLIENT]) &&
+           side_is_at_rest(&t->side[SERVER]);
+}
+
+static void code_plaintext(struct coder *c, struct plaintext **plaintext)
+{
+    bool there = *plaintext != NULL;
+    code_bool(c, &there);
+    if (!there)
         return;
-    put_varint(out, p->waits);
-    put_varint(out, p->last_side);
+    if (coder_unpacks(c)) {
+        *plaintext = calloc(1, sizeof **plaintext);
+        c->failed |= *plaintext == NULL;
+    }
+    if (*plaintext == NULL)
+        return;
+    struct plaintext *p = *plaintext;
+    code_u16(c, &p->waits);
+    p->last_side = (uint8_t)code_number(c, p->last_side, SERVER);
     for (enum side side = CLIENT; side <= SERVER; side++) {
-        put_varint(out, p->len[side]);
-        memcpy(out->at + out->len, p->bytes[side], p->len[side]);
-        out->len += p->len[side];
+        p->len[side] = (uint16_t)code_number(c, p->len[side], PREAMBLE_KEPT_MAX);
+        code_octets(c, p->bytes[side], p->len[side]);
     }
 }
 
-static bool unpack_plaintext(struct reader *r, struct plaintext **ret_plaintext)
+static void code_record_reader(struct coder *c, struct record_reader *r)
 {
-    if (get_varint(r) == 0)
-        return !r->short_read;
-    struct plaintext *p = calloc(1, sizeof *p);
-    *ret_plaintext = p;
-    if (p == NULL)
-        return false;
-    p->waits = (uint16_t)get_varint(r);
-    p->last_side = (uint8_t)get_varint(r);
-    for (enum side side = CLIENT; side <= SERVER; side++) {
-        struct bytes kept = reader_take(r, (size_t)get_varint(r));
-        if (r->short_read || kept.len > PREAMBLE_KEPT_MAX)
-            return false;
-        p->len[side] = (uint16_t)kept.len;
-        if (kept.len > 0)
-            memcpy(p->bytes[side], kept.at, kept.len);
-    }
-    return true;
+    r->state = (uint8_t)code_number(c, r->state, RECORD_LOST);
+    code_bool(c, &r->unsure);
+    code_bool(c, &r->lost_to_snaplen);
+    code_i64(c, &r->lost_offset);
+    code_i64(c, &r->lost_at_ns);
+    code_u64(c, &r->lost_packet_no);
+    code_i32(c, &r->lost_ack);
 }
 
-bool tls_pack(const struct tls *t, struct buffer *out)
+/* What is known only in the middle of a record or message. */
+static void code_unfinished(struct coder *c, struct tls_side *s)
 {
-    enum { FIELDS_MAX = 17, PLAINTEXT_FIELDS_MAX = 5 };
-    if (t->keyed != NULL || !is_at_rest(&t->side[CLIENT]) || !is_at_rest(&t->side[SERVER]) ||
-        !buffer_reserve(out, (2 * FIELDS_MAX + PLAINTEXT_FIELDS_MAX) * VARINT_MAX +
-                                 2 * PREAMBLE_KEPT_MAX))
-        return false;
-    pack_plaintext(t->plaintext, out);
+    struct record_reader *r = &s->records;
+    code_bool(c, &s->body_is_clear);
+    code_bool(c, &s->body_is_doubtful);
+    s->alert_len = (uint8_t)code_number(c, s->alert_len, sizeof s->alert);
+    code_octets(c, s->alert, sizeof s->alert);
+    code_u8(c, &s->record_type);
+    code_u16(c, &s->record);
+    r->header_len = (uint8_t)code_number(c, r->header_len, RECORD_HEADER_LEN);
+    code_octets(c, r->header, sizeof r->header);
+    r->body_left = (uint32_t)code_number(c, r->body_left, UINT16_MAX);
+    code_i64(c, &r->first.offset);
+    code_u32(c, &r->first.len);
+    code_bool(c, &r->first.is_hole);
+    code_bool(c, &r->first.starts_segment);
+    code_i64(c, &r->first.at_ns);
+    code_u64(c, &r->first.packet_no);
+    code_i32(c, &r->first.ack);
+    message_code(c, &s->messages);
+}
+
+static void code_side(struct coder *c, struct tls_side *s)
+{
+    bool unfinished = !side_is_at_rest(s);
+    s->mode = (uint8_t)code_number(c, s->mode, TLS_OFF);
+    code_u8(c, &s->plain_runs);
+    code_bool(c, &s->begin_missing);
+    code_i64(c, &s->begin_offset);
+    code_u8(c, &s->records_kept);
+    code_u8(c, &s->early_kept);
+    code_u16(c, &s->last_early);
+    code_u16(c, &s->unacked);
+    code_i64(c, &s->acked_offset);
+    code_i64(c, &s->acked_at_ns);
+    code_record_reader(c, &s->records);
+    code_bool(c, &unfinished);
+    if (unfinished)
+        code_unfinished(c, s);
+}
+
+void tls_code(struct coder *c, struct tls *t)
+{
+    code_plaintext(c, &t->plaintext);
+    code_side(c, &t->side[CLIENT]);
+    code_side(c, &t->side[SERVER]);
+}
+
+bool tls_fits_facts(const struct tls *t, const struct facts *f)
+{
     for (enum side side = CLIENT; side <= SERVER; side++) {
         const struct tls_side *s = &t->side[side];
-        put_varint(out, s->mode);
-        put_varint(out, s->plain_runs);
-        put_varint(out, s->begin_missing);
-        put_varint(out, (uint64_t)s->begin_offset);
-        put_varint(out, s->records_kept);
-        put_varint(out, s->early_kept);
-        put_varint(out, s->last_early);
-        put_varint(out, s->unacked);
-        put_varint(out, (uint64_t)s->acked_offset);
-        put_varint(out, (uint64_t)s->acked_at_ns);
-        put_varint(out, s->records.state);
-        put_varint(out, s->records.unsure);
-        put_varint(out, s->records.lost_to_snaplen);
-        put_varint(out, (uint64_t)s->records.lost_offset);
-        put_varint(out, (uint64_t)s->records.lost_at_ns);
-        put_varint(out, s->records.lost_packet_no);
-        put_varint(out, (uint32_t)s->records.lost_ack);
+        bool in_body = s->records.state == RECORD_IN_BODY;
+        if (s->record > f->record_count || s->unacked > f->record_count ||
+            (s->early_kept > 0 && s->last_early >= f->record_count) ||
+            (s->body_is_doubtful && s->record == 0) || (in_body && s->records.body_left == 0))
+            return false;
     }
     return true;
-}
-
-bool tls_unpack(struct reader *r, struct tls *ret_tls)
-{
-    *ret_tls = (struct tls){ 0 };
-    if (!unpack_plaintext(r, &ret_tls->plaintext))
-        return false;
-    for (enum side side = CLIENT; side <= SERVER; side++) {
-        struct tls_side *s = &ret_tls->side[side];
-        s->mode = (uint8_t)get_varint(r);
-        s->plain_runs = (uint8_t)get_varint(r);
-        s->begin_missing = get_varint(r) != 0;
-        s->begin_offset = (int64_t)get_varint(r);
-        s->records_kept = (uint8_t)get_varint(r);
-        s->early_kept = (uint8_t)get_varint(r);
-        s->last_early = (uint16_t)get_varint(r);
-        s->unacked = (uint16_t)get_varint(r);
-        s->acked_offset = (int64_t)get_varint(r);
-        s->acked_at_ns = (int64_t)get_varint(r);
-        s->records.state = (uint8_t)get_varint(r);
-        s->records.unsure = get_varint(r) != 0;
-        s->records.lost_to_snaplen = get_varint(r) != 0;
-        s->records.lost_offset = (int64_t)get_varint(r);
-        s->records.lost_at_ns = (int64_t)get_varint(r);
-        s->records.lost_packet_no = get_varint(r);
-        s->records.lost_ack = (int32_t)get_varint(r);
-    }
-    return !r->short_read;
 }
 
 void tls_end(struct tls *t, struct facts *f)

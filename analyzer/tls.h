@@ -72,14 +72,16 @@ void tls_resent(struct tls *t, struct facts *f, enum side side, int64_t offset, 
 /* Whether the bytes of a side are still wanted; when not, the stream may go blind. */
 bool tls_wants(const struct tls *t, enum side side);
 
+/* Whether neither side is in the middle of something: a record's header or body, decryption. */
+bool tls_is_at_rest(const struct tls *t);
+
 /*
- * Packs what is known of both sides, without the facts, into a few bytes. False, and nothing added,
- * when they are in the middle of something (a record's header or body, decryption) or without
- * memory. tls_unpack() restores it, without secrets; false when the bytes are not what tls_pack()
- * wrote, or without memory; free it with tls_done() in any case.
+ * Packs what is known of both sides, without the facts and without what decrypts them: secrets are
+ * never kept. Or restores it into a zeroed struct, to be freed with tls_done() in any case; what
+ * was restored is good only if tls_fits_facts() says so of the facts that it goes with.
  */
-bool tls_pack(const struct tls *t, struct buffer *out);
-bool tls_unpack(struct reader *r, struct tls *ret_tls);
+void tls_code(struct coder *c, struct tls *t);
+bool tls_fits_facts(const struct tls *t, const struct facts *f);
 
 /* Notes what the end of the flow left unfinished. */
 void tls_end(struct tls *t, struct facts *f);

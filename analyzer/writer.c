@@ -8,6 +8,8 @@
  */
 #include "writer.h"
 
+#include "carry.h"
+
 #include <pthread.h>
 
 enum {
@@ -27,17 +29,37 @@ struct writer {
     bool no_more;
     enum status status; /* first failure */
     /* of the writing thread alone, until it has ended */
-    uint64_t added, known;
+    struct writer_counts counts;
 };
+
+/* Adds the row, or puts it in the place of the one that it completes. */
+static enum status write_row(struct writer *w, const struct flow_job *job, bool *ret_written)
+{
+    struct bytes json = { job->json.at, job->json.len };
+    int64_t replaces = job->replaces;
+    enum status status = STATUS_OK;
+    if (replaces == 0 && job->may_have_row)
+        status = store_find_flow(w->store, job->row.flow_uid, &replaces);
+    if (status != STATUS_OK)
+        return status;
+    status = replaces == 0 ? store_flow(w->store, &job->row, json, ret_written)
+                           : store_replace_flow(w->store, replaces, &job->row, json, ret_written);
+    if (status == STATUS_OK)
+        *(!*ret_written   ? &w->counts.known
+          : replaces == 0 ? &w->counts.added
+                          : &w->counts.replaced) += 1;
+    return status;
+}
 
 static enum status write_job(struct writer *w, const struct flow_job *job)
 {
-    bool added;
-    struct bytes json = { job->json.at, job->json.len };
-    enum status status = store_flow(w->store, &job->row, json, &added);
-    if (status == STATUS_OK)
-        *(added ? &w->added : &w->known) += 1;
-    return status;
+    bool written;
+    enum status status = write_row(w, job, &written);
+    if (status != STATUS_OK || !written || !job->is_open)
+        return status;
+    return store_open_flow(w->store, job->point_id, store_written_flow(w->store),
+                           job->row.start_epoch_ns.value + job->row.end_at_ns.value, CARRY_VERSION,
+                           (struct bytes){ job->state.at, job->state.len });
 }
 
 static void *write_jobs(void *argument)
@@ -106,16 +128,16 @@ void writer_submit(struct writer *w)
         give(w, false);
 }
 
-enum status writer_close(struct writer *w, uint64_t *ret_added, uint64_t *ret_known)
+enum status writer_close(struct writer *w, struct writer_counts *ret_counts)
 {
     give(w, true);
     pthread_join(w->thread, NULL);
     enum status status = w->status;
-    *ret_added = w->added;
-    *ret_known = w->known;
+    *ret_counts = w->counts;
     for (size_t i = 0; i < JOBS; i++) {
         buffer_done(&w->jobs[i].packed);
         buffer_done(&w->jobs[i].json);
+        buffer_done(&w->jobs[i].state);
     }
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);

@@ -16,6 +16,11 @@ struct flow_job {
     struct buffer json;   /* of its facts; empty for none */
     struct row_space space;
     struct flow_row row;
+    int64_t replaces;    /* flow_id of the row that it completes; 0 = it is new */
+    bool may_have_row;   /* if a row of that name is there, it is replaced */
+    bool is_open;        /* state is kept for the next run of the point: */
+    int64_t point_id;
+    struct buffer state;
 };
 
 struct writer;
@@ -32,8 +37,13 @@ struct flow_job *writer_next(struct writer *w);
 /* Hands the job that writer_next() gave to the thread. */
 void writer_submit(struct writer *w);
 
+/* Rows by what became of them. */
+struct writer_counts {
+    uint64_t added, replaced, known; /* known: there already, and left as it was */
+};
+
 /* Waits until every job is written and ends the thread: the first failure, else STATUS_OK; the text
- * of a failure is store_error()'s. Counts rows added and those that were there already. */
-MUST_USE enum status writer_close(struct writer *w, uint64_t *ret_added, uint64_t *ret_known);
+ * of a failure is store_error()'s. */
+MUST_USE enum status writer_close(struct writer *w, struct writer_counts *ret_counts);
 
 #endif

@@ -31,6 +31,12 @@ CREATE TABLE capture (
     content_hash TEXT NOT NULL,
         -- hash of the decompressed bytes, 32 hex digits; with point the identity of the file
         -- [capture]
+    content_len INTEGER NOT NULL,
+        -- decompressed bytes that content_hash is of; when the file has grown, a later run goes on
+        -- behind them [capture]
+    file_begin_epoch_ns INTEGER,
+        -- time of the first packet in the file, whatever --filter leaves of it; NULL when there was
+        -- none near its start [inputs]
     file_size INTEGER NOT NULL,
         -- bytes of the file as it lay on disk, 0 for a pipe [file system]
     file_mtime_ns INTEGER,
@@ -95,7 +101,7 @@ CREATE TABLE half_open (
     -- SYNs that were never answered by a connection, per server and second: floods and scans.
     -- Counts all of them; table flow keeps rows only up to a number per server and second.
     capture_id INTEGER NOT NULL REFERENCES capture,
-        -- the file that holds the SYN [analyze]
+        -- the first file of the run that counted them last [store]
     server_ip TEXT NOT NULL,
         -- address that the SYNs went to [packet]
     server_port INTEGER NOT NULL,
@@ -105,8 +111,7 @@ CREATE TABLE half_open (
     syns INTEGER NOT NULL,
         -- connections that stayed half-open [flow]
     client_prefixes INTEGER NOT NULL,
-        -- different client prefixes (/24, /48) among them; an upper bound where several runs added
-        -- to the same second [flow]
+        -- different client prefixes (/24, /48) among them [flow]
     PRIMARY KEY (capture_id, server_ip, server_port, second_epoch)
 ) STRICT, WITHOUT ROWID;
 
@@ -472,8 +477,8 @@ CREATE TABLE flow_facts (
 ) STRICT;
 
 CREATE TABLE server_profile (
-    -- What the flows of one server have in common, over all ingests. The readable columns say what
-    -- was seen most often; learned has all of it, with the time that each number held for, since a
+    -- What the flows of one server have in common, over all ingests, but for those that are still
+    -- open (table open_flow). The readable columns say what was seen most often; learned has all of it, with the time that each number held for, since a
     -- deploy changes them.
     server_ip TEXT NOT NULL,
         -- address of the server [profile]
@@ -519,6 +524,41 @@ CREATE TABLE server_profile (
     PRIMARY KEY (server_ip, server_port, sni, all_names)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE open_point (
+    -- Where the reading of a capture point stands: its next run goes on from here. Of no use to
+    -- anybody but the program.
+    point_id INTEGER PRIMARY KEY REFERENCES capture,
+        -- the point, by the first of its captures [store]
+    capture_id INTEGER NOT NULL REFERENCES capture,
+        -- first file of the last run: half-open flows of that run are counted there [store]
+    until_epoch_ns INTEGER NOT NULL,
+        -- the latest time of its packets so far [analyze]
+    runs INTEGER NOT NULL,
+        -- how many runs have added to it [store]
+    version INTEGER NOT NULL,
+        -- of the format of state [carry]
+    state BLOB NOT NULL
+        -- what late packets must find: flows that are over, half-open ones without a row, round
+        -- trips to clients; holds client addresses, no payload [carry]
+) STRICT;
+
+CREATE TABLE open_flow (
+    -- Flows that had not ended when the captures of their point did: the next run of that point
+    -- completes their rows.
+    point_id INTEGER NOT NULL REFERENCES open_point,
+        -- the capture point [store]
+    flow_id INTEGER NOT NULL REFERENCES flow,
+        -- the flow, whose row says what is known so far [store]
+    last_packet_epoch_ns INTEGER NOT NULL,
+        -- time of its last packet so far [analyze]
+    version INTEGER NOT NULL,
+        -- of the format of state [carry]
+    state BLOB NOT NULL,
+        -- all that is needed to go on: the flow's facts, and bytes that it is in the middle of (part
+        -- of a handshake message, segments behind a hole); never secrets [carry]
+    PRIMARY KEY (point_id, flow_id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE early_data_rule (
     -- Where early data may be used: it can be replayed by anyone who saw it. A new database begins
     -- with the starter set of early_data_rules.csv; `firstflight set-rules` puts others in its place.
@@ -548,3 +588,4 @@ CREATE INDEX flow_by_start ON flow (start_epoch_ns);
 CREATE INDEX flow_by_community_id ON flow (community_id);
 CREATE INDEX flow_by_region ON flow (client_region, handshake, perceived_ns);
 CREATE INDEX capture_by_size ON capture (file_size);
+CREATE INDEX capture_by_point ON capture (point);

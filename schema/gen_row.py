@@ -120,6 +120,14 @@ def update_text(judged):
     return f"UPDATE flow SET\n    {names}\nWHERE flow_id = ?"
 
 
+def replace_text(table, columns):
+    """For the binding of a whole row, whose first column is its key: parameters are numbered as
+    columns are."""
+    key, *rest = [f"{name} = ?{number}" for number, (name, _) in enumerate(columns, 1)]
+    names = ",\n    ".join(rest)
+    return f"UPDATE {table} SET\n    {names}\nWHERE {key}"
+
+
 def select_text(judged):
     names = ",\n    ".join(name for name, _ in judged)
     return f"SELECT\n    {names}\nFROM flow WHERE flow_id = ?"
@@ -166,7 +174,9 @@ def main():
     strings += [c_string(f"SQL_INSERT_{table.upper()}",
                          insert_text(table, columns[table], on_conflict))
                 for table, on_conflict in ROW_TABLES.items()]
-    strings += [c_string("SQL_UPDATE_JUDGED", update_text(judged)),
+    strings += [c_string("SQL_REPLACE_FLOW", replace_text("flow", columns["flow"])),
+                c_string("SQL_REPLACE_CAPTURE", replace_text("capture", columns["capture"])),
+                c_string("SQL_UPDATE_JUDGED", update_text(judged)),
                 c_string("SQL_SELECT_JUDGED", select_text(judged))]
     functions = [bind_function(f"{table}_row", table, columns[table]) for table in ROW_TABLES]
     functions += [bind_function("judged", "flow", judged)]

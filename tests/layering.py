@@ -15,7 +15,7 @@ import sys
 # Level by level, what lies there; a module is its .c and .h file.
 LEVELS = [
     # base: plain values and text
-    "bytes buffer varint decimal status drop hash endpoint frame text moment "
+    "bytes buffer varint decimal coder status drop hash endpoint frame text moment "
     "tally",
     # pure parsers of bytes
     "layer packet link tunnel hello names ja4 http2 ticket secrets decrypt content",
@@ -25,7 +25,8 @@ LEVELS = [
     # what is said of it
     "series tls13 profile profile_json trial judge judge_tls12 judge_early judge_response "
     "judge_one_side judge_keys judge_outcome timing neighbour roles "
-    "texts csv prefix prefix_set mmdb region sites places",
+    "texts csv prefix prefix_set mmdb region sites places "
+    "carry",
     # edges to files, libraries and people
     "sandbox inflate source lookahead capture pcapng order interleave manifest inputs path_labels label rules privacy store merge query sql_functions statistics "
     "sandbox inflate source lookahead capture pcapng order interleave manifest inputs path_labels label rules store merge query sql_functions statistics "
@@ -35,7 +36,7 @@ LEVELS = [
     "ladder show "
     "words shift measure windows scope onset change cause mix clues watch incident",
     # the program
-    "row analyze writer knowledge setting set_regions rejudge check ingest survey doctor cli main",
+    "row analyze continuation writer knowledge setting set_regions rejudge forget check ingest survey doctor cli main",
 ]
 
 # Made from schema/ at build time: plain values for everyone, SQL text for the files named here.

@@ -72,8 +72,8 @@ class Database:
         self.add_capture("edge/fra1/edge-01.pcap", "edge/fra1/edge-")
 
     def add_capture(self, path, point, **columns):
-        row = {"path": path, "point": point, "content_hash": f"{random.random()}", "file_size": 1,
-               "format": "pcap", "link_types": "EN10MB", "packets": 1000, "bytes": 1,
+        row = {"path": path, "point": point, "content_hash": f"{random.random()}", "content_len": 1,
+               "file_size": 1, "format": "pcap", "link_types": "EN10MB", "packets": 1000, "bytes": 1,
                "first_packet_epoch_ns": START_NS, "last_packet_epoch_ns": START_NS + 3600 * 10**9,
                "ingested_at": "2026-06-02T15:00:00Z", "program_version": "0", **columns}
         self.insert("capture", row)

@@ -61,8 +61,8 @@ def insert(db, table, **values):
 
 
 def add_capture(db, point="edge/iad1"):
-    return insert(db, "capture", path="a.pcap", point=point, content_hash="00", file_size=1,
-                  format="pcap", link_types="EN10MB", packets=1, bytes=1,
+    return insert(db, "capture", path="a.pcap", point=point, content_hash="00",
+                  content_len=1, file_size=1, format="pcap", link_types="EN10MB", packets=1, bytes=1,
                   ingested_at="2026-06-02T15:00:00Z", program_version="0.1.0")
 
 

@@ -112,11 +112,19 @@ static void add_segment(struct talk *t, enum side side, enum op op, struct reade
 static void park(struct talk *t)
 {
     struct buffer packed = { 0 };
-    if (tls_pack(&t->tls, &packed)) {
-        struct reader r = reader_of((struct bytes){ packed.at, packed.len });
-        tls_done(&t->tls);
-        check(tls_unpack(&r, &t->tls) && r.rest.len == 0);
+    struct coder to = coder_to(&packed);
+    tls_code(&to, &t->tls);
+    for (enum side side = CLIENT; side <= SERVER; side++)
+        stream_code(&to, &t->stream[side]);
+    struct coder from = coder_of((struct bytes){ packed.at, packed.len });
+    tls_done(&t->tls);
+    tls_code(&from, &t->tls);
+    for (enum side side = CLIENT; side <= SERVER; side++) {
+        stream_done(&t->stream[side]);
+        stream_code(&from, &t->stream[side]);
     }
+    check(!to.failed && !from.failed && from.in.rest.len == 0);
+    check(tls_fits_facts(&t->tls, &t->facts));
     buffer_done(&packed);
 }
 

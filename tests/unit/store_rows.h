@@ -26,6 +26,7 @@ static inline struct capture_row sample_capture(const char *content_hash)
         .path = text("edge/a.pcap"),
         .point = text("edge/a"),
         .content_hash = text(content_hash),
+        .content_len = integer(1000),
         .file_size = integer(1000),
         .format = text("pcap"),
         .link_types = text("EN10MB"),

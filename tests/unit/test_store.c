@@ -261,9 +261,13 @@ Test(store, adds_up_half_open_flows_of_a_second)
     make_file(1);
     struct store *s = open_store();
     cr_assert_eq(store_begin(s), STATUS_OK);
-    cr_assert_eq(store_half_open(s, 1, "192.0.2.10", 443, 1780408991, 100, 7), STATUS_OK);
-    cr_assert_eq(store_half_open(s, 1, "192.0.2.10", 443, 1780408991, 50, 2), STATUS_OK);
-    cr_assert_eq(store_half_open(s, 1, "192.0.2.10", 443, 1780408992, 1, 1), STATUS_OK);
+    struct half_open_row counts[] = {
+        { 1, "192.0.2.10", 443, 1780408991, 100, 7 }, { 1, "192.0.2.10", 443, 1780408991, 150, 9 },
+        { 1, "192.0.2.10", 443, 1780408992, 1, 1 },   { 1, "192.0.2.10", 443, 1780408993, 1, 1 },
+        { 1, "192.0.2.10", 443, 1780408993, 0, 0 },
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        cr_assert_eq(store_half_open(s, &counts[i]), STATUS_OK);
     cr_assert_eq(store_commit(s), STATUS_OK);
     store_close(s);
     cr_assert_str_eq(ASK("SELECT group_concat(syns || '/' || client_prefixes) FROM half_open"),

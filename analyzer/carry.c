@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "carry.h"
+
+#include <stdlib.h>
+
+/* What stands behind the fields of a flow. */
+enum { NO_CONNECTION, CONNECTION };
+
+/* Counts of half-open flows are kept for two back-offs of a SYN that nobody answers. */
+enum { HALF_OPEN_KEPT_S = 260 };
+
+static void code_endpoint(struct coder *c, struct endpoint *e)
+{
+    code_octets(c, e->address.octet, sizeof e->address.octet);
+    code_u16(c, &e->port);
+}
+
+static void code_opening(struct coder *c, struct opening *o)
+{
+    code_i64(c, &o->syn_first_ns);
+    code_i64(c, &o->syn_last_ns);
+    code_i64(c, &o->syn_answered_ns);
+    code_i64(c, &o->syn_ack_first_ns);
+    code_i64(c, &o->syn_ack_last_ns);
+    for (enum side side = CLIENT; side <= SERVER; side++) {
+        code_u32(c, &o->isn[side]);
+        code_u16(c, &o->mss[side]);
+        code_bool(c, &o->isn_known[side]);
+    }
+    code_u32(c, &o->other_server_isn);
+    code_u32(c, &o->syn_first_timestamp);
+    code_u32(c, &o->syn_timestamp);
+    code_u32(c, &o->syn_ack_timestamp);
+    code_u16(c, &o->syn_count);
+    code_u16(c, &o->syn_ack_count);
+    code_bool(c, &o->has_other_server_isn);
+    code_bool(c, &o->syn_has_timestamp);
+    code_bool(c, &o->syn_ack_has_timestamp);
+    code_bool(c, &o->syn_rtt_ambiguous);
+    code_bool(c, &o->time_went_back);
+    code_bool(c, &o->fast_open);
+}
+
+static void code_flow(struct coder *c, struct flow *f)
+{
+    code_endpoint(c, &f->key.low);
+    code_endpoint(c, &f->key.high);
+    code_u64(c, &f->first_packet_no);
+    code_i64(c, &f->first_ns);
+    code_i64(c, &f->last_ns);
+    code_opening(c, &f->opening);
+    for (enum side side = CLIENT; side <= SERVER; side++) {
+        code_u32(c, &f->packets[side]);
+        code_u8(c, &f->ttl[side]);
+        code_bool(c, &f->payload_seen[side]);
+    }
+    code_u32(c, &f->copies);
+    code_u16(c, &f->tunnel);
+    code_u32(c, &f->encapsulation[0]);
+    code_u32(c, &f->encapsulation[1]);
+    f->encapsulation_count = (uint8_t)code_number(c, f->encapsulation_count, 2);
+    code_bool(c, &f->low_is_client);
+    code_bool(c, &f->continues);
+    code_bool(c, &f->is_counted);
+    f->client_basis = (uint8_t)code_number(c, f->client_basis, CLIENT_BY_ORDER);
+    code_u8(c, &f->ends);
+}
+
+bool carry_flow_pack(const struct flow *flow, int64_t now_ns, struct buffer *out)
+{
+    size_t before = out->len;
+    struct coder c = coder_to(out);
+    struct flow fields = *flow;
+    bool connected = flow->connection != NULL || flow->parked != NULL;
+    code_flow(&c, &fields);
+    code_number(&c, connected ? CONNECTION : NO_CONNECTION, CONNECTION);
+    bool ok = !c.failed;
+    if (ok && flow->parked != NULL)
+        ok = buffer_add(out, (struct bytes){ flow->parked->bytes, flow->parked->len });
+    else if (ok && flow->connection != NULL)
+        ok = connection_pack(flow->connection, now_ns - CARRY_RECENT_NS, out);
+    if (!ok)
+        out->len = before;
+    return ok;
+}
+
+/* Reads the fields; what is left in the coder is the connection, if there is one. */
+static bool unpack_fields(struct coder *c, struct flow *flow, bool *ret_connected)
+{
+    code_flow(c, flow);
+    *ret_connected = code_number(c, 0, CONNECTION) == CONNECTION;
+    return !c->failed && endpoint_compare(&flow->key.low, &flow->key.high) <= 0 &&
+           (*ret_connected || c->in.rest.len == 0);
+}
+
+bool carry_flow_unpack(struct bytes packed, struct flow *ret_flow)
+{
+    struct coder c = coder_of(packed);
+    bool connected;
+    if (!unpack_fields(&c, ret_flow, &connected))
+        return false;
+    if (!connected)
+        return true;
+    struct bytes rest = c.in.rest;
+    struct parked *parked = rest.len > UINT32_MAX ? NULL : malloc(sizeof *parked + rest.len);
+    if (parked == NULL)
+        return false;
+    parked->len = (uint32_t)rest.len;
+    memcpy(parked->bytes, rest.at, rest.len);
+    ret_flow->parked = parked;
+    return true;
+}
+
+static const struct endpoint *end_of(const struct flow *flow, enum side side)
+{
+    return (side == CLIENT) == flow->low_is_client ? &flow->key.low : &flow->key.high;
+}
+
+bool carry_flow_facts(struct bytes packed, struct facts *ret_facts)
+{
+    struct coder c = coder_of(packed);
+    struct flow flow = { 0 };
+    struct connection_pool none = { 0 };
+    bool connected;
+    *ret_facts = (struct facts){ 0 };
+    if (!unpack_fields(&c, &flow, &connected) || !connected)
+        return false;
+    struct connection *connection = connection_unpack(&none, c.in.rest);
+    if (connection == NULL)
+        return false;
+    connection->facts.client = *end_of(&flow, CLIENT);
+    connection->facts.server = *end_of(&flow, SERVER);
+    connection_finish(connection, &flow.opening, flow.first_ns);
+    *ret_facts = connection->facts;
+    connection->facts = (struct facts){ 0 };
+    connection_close(&none, connection);
+    connection_pool_done(&none);
+    return true;
+}
+
+static void code_half_open(struct coder *c, struct buffer *packed)
+{
+    uint32_t len = (uint32_t)code_number(c, packed->len, UINT32_MAX);
+    if (coder_unpacks(c)) {
+        struct bytes taken = c->failed ? (struct bytes){ 0 } : reader_take(&c->in, len);
+        c->failed |= taken.len != len || !buffer_add(packed, taken);
+        return;
+    }
+    code_octets(c, packed->at, len);
+}
+
+static void code_point(struct coder *c, struct carried_point *p)
+{
+    code_i64(c, &p->now_ns);
+    code_bool(c, &p->was_far_ahead);
+    code_u64(c, &p->past_seed);
+    past_code(c, p->past, p->now_ns);
+    half_opens_code(c, p->half_opens, p->now_ns / NS_PER_SECOND - HALF_OPEN_KEPT_S);
+    neighbours_code(c, p->neighbours, p->now_ns);
+    code_half_open(c, &p->half_open);
+}
+
+bool carry_point_pack(struct carried_point *p, struct buffer *out)
+{
+    struct coder c = coder_to(out);
+    code_point(&c, p);
+    return !c.failed;
+}
+
+bool carry_point_unpack(struct bytes packed, struct carried_point *p)
+{
+    struct coder c = coder_of(packed);
+    code_point(&c, p);
+    return !c.failed && c.in.rest.len == 0;
+}

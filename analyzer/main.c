@@ -21,11 +21,14 @@
 
 #include <errno.h>
 #include <langinfo.h>
+#include <limits.h>
 #include <locale.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -190,9 +193,31 @@ static int exit_of_ingest(const struct ingest_result *r)
                                                                                    : EXIT_DONE;
 }
 
+/*
+ * Lets the heap grow in huge pages and keep what it has: a load takes and returns memory all the
+ * time, and getting it 4 KiB at a time costs an eighth of its CPU time. Only a hint: other C
+ * libraries, and a kernel that has none to give, do without.
+ */
+static void prefer_huge_pages(void)
+{
+#ifdef __GLIBC__
+    enum { HUGE_PAGE = 2 << 20, HEAP = 128 << 20, LARGE = 32 << 20 };
+    mallopt(M_ARENA_MAX, 1); /* the writer's memory as well */
+    mallopt(M_MMAP_THRESHOLD, LARGE);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_TOP_PAD, HEAP);
+    void *room = malloc(HUGE_PAGE); /* and behind it HEAP more */
+    uintptr_t begin = ((uintptr_t)room + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    if (room != NULL)
+        (void)madvise((void *)begin, HEAP, MADV_HUGEPAGE);
+    free(room);
+#endif
+}
+
 static int command_ingest(const struct command_line *line)
 {
     struct ingest *ingest = NULL;
+    prefer_huge_pages();
     size_t notes_printed = 0;
     enum status status = ingest_open(&line->ingest, &ingest);
     if (ingest == NULL) {

@@ -2,7 +2,7 @@
 /*
  * Theory of operation.
  *
- * Slots of an open-addressing hash array hold a tag of the hash and the index of a flow; flows lie
+ * Slots of an open-addressing hash array hold half of the hash and the index of a flow; flows lie
  * in chunks that never move, so pointers to them stay good. Half of the slots stay empty.
  *
  * Deadlines are a wheel of one-second buckets. A packet does not move its flow in the wheel: when
@@ -25,7 +25,7 @@ enum {
 #define NO_INDEX UINT32_MAX
 
 struct slot {
-    uint32_t tag;
+    uint32_t hash;
     uint32_t flow; /* index + 1; 0 = empty */
 };
 
@@ -102,9 +102,10 @@ enum side flow_side_of(const struct flow *flow, const struct segment *s)
     return endpoint_equal(&s->from, &flow->key.low) == flow->low_is_client ? CLIENT : SERVER;
 }
 
-static uint64_t hash_of(const struct flow_table *t, const struct flow_key *key)
+/* Kept in the slot: it says where a flow's run of probing begins without a look at the flow. */
+static uint32_t hash_of(const struct flow_table *t, const struct flow_key *key)
 {
-    return hash_table((struct bytes){ (const uint8_t *)key, sizeof *key }, t->seed);
+    return (uint32_t)hash_table((struct bytes){ (const uint8_t *)key, sizeof *key }, t->seed);
 }
 
 static bool key_equal(const struct flow_key *a, const struct flow_key *b)
@@ -114,22 +115,21 @@ static bool key_equal(const struct flow_key *a, const struct flow_key *b)
 
 /* The first flow of the key in the run of probing that begins at slot i; NULL = none is left. */
 static struct flow *find_from(const struct flow_table *t, size_t i, const struct flow_key *key,
-                              uint64_t hash)
+                              uint32_t hash)
 {
     size_t mask = t->slot_count - 1;
-    uint32_t tag = (uint32_t)(hash >> 32);
     for (i &= mask; t->slots[i].flow != 0; i = (i + 1) & mask) {
         struct flow *flow = flow_at(t, t->slots[i].flow - 1);
-        if (t->slots[i].tag == tag && key_equal(&flow->key, key))
+        if (t->slots[i].hash == hash && key_equal(&flow->key, key))
             return flow;
     }
     return NULL;
 }
 
 /* The slot that holds that number (index + 1); of 0 the empty one behind the run of the hash. */
-static size_t slot_of(const struct flow_table *t, uint64_t hash, uint32_t number)
+static size_t slot_of(const struct flow_table *t, uint32_t hash, uint32_t number)
 {
-    size_t i = (size_t)hash & (t->slot_count - 1);
+    size_t i = hash & (t->slot_count - 1);
     while (t->slots[i].flow != number)
         i = (i + 1) & (t->slot_count - 1);
     return i;
@@ -137,13 +137,13 @@ static size_t slot_of(const struct flow_table *t, uint64_t hash, uint32_t number
 
 struct flow *flow_find(struct flow_table *t, const struct flow_key *key)
 {
-    uint64_t hash = hash_of(t, key);
-    return find_from(t, (size_t)hash, key, hash);
+    uint32_t hash = hash_of(t, key);
+    return find_from(t, hash, key, hash);
 }
 
 struct flow *flow_find_next(struct flow_table *t, const struct flow *flow)
 {
-    uint64_t hash = hash_of(t, &flow->key);
+    uint32_t hash = hash_of(t, &flow->key);
     return find_from(t, slot_of(t, hash, flow->index + 1) + 1, &flow->key, hash);
 }
 
@@ -156,12 +156,9 @@ static bool grow_slots(struct flow_table *t)
         return false;
     t->slots = grown;
     t->slot_count = 2 * old_count;
-    for (size_t i = 0; i < old_count; i++) {
-        if (old[i].flow == 0)
-            continue;
-        const struct flow_key *key = &flow_at(t, old[i].flow - 1)->key;
-        t->slots[slot_of(t, hash_of(t, key), 0)] = old[i];
-    }
+    for (size_t i = 0; i < old_count; i++)
+        if (old[i].flow != 0)
+            t->slots[slot_of(t, old[i].hash, 0)] = old[i];
     free(old);
     return true;
 }
@@ -223,9 +220,8 @@ struct flow *flow_add(struct flow_table *t, const struct flow_key *key, int64_t 
         return NULL;
     *flow =
         (struct flow){ .index = flow->index, .key = *key, .first_ns = now_ns, .last_ns = now_ns };
-    uint64_t hash = hash_of(t, key);
-    t->slots[slot_of(t, hash, 0)] =
-        (struct slot){ .tag = (uint32_t)(hash >> 32), .flow = flow->index + 1 };
+    uint32_t hash = hash_of(t, key);
+    t->slots[slot_of(t, hash, 0)] = (struct slot){ .hash = hash, .flow = flow->index + 1 };
     t->count++;
     if (t->second == 0)
         t->second = now_ns / NS_PER_SECOND;
@@ -238,8 +234,7 @@ static void empty_slot(struct flow_table *t, size_t hole)
 {
     size_t mask = t->slot_count - 1;
     for (size_t i = (hole + 1) & mask; t->slots[i].flow != 0; i = (i + 1) & mask) {
-        const struct flow_key *key = &flow_at(t, t->slots[i].flow - 1)->key;
-        size_t home = (size_t)hash_of(t, key) & mask;
+        size_t home = t->slots[i].hash & mask;
         if (((i - home) & mask) < ((i - hole) & mask))
             continue; /* its home lies behind the hole: it may stay */
         t->slots[hole] = t->slots[i];

@@ -632,6 +632,28 @@ static enum status wrong(char *error, size_t size, const char *what, const char 
     return STATUS_USAGE;
 }
 
+/* `option` is what getopt_long() returned for `word`, which holds one the command does not take. */
+static enum status refuse_option(char *error, size_t size, int option, const char *word,
+                                 const char *command)
+{
+    char name[64];
+    if (option != '?')
+        snprintf(name, sizeof name, "--%s", option_name(option));
+    else if (optopt > 0 && optopt < OPTION_SITE)
+        snprintf(name, sizeof name, "-%c", optopt);
+    else
+        snprintf(name, sizeof name, "%s", word);
+    return wrong(error, size, "no such option here", name, command);
+}
+
+static enum status refuse_value(char *error, size_t size, int option, const char *value,
+                                const char *command)
+{
+    char what[64];
+    snprintf(what, sizeof what, "no value for --%s", option_name(option));
+    return wrong(error, size, what, value, command);
+}
+
 static bool find_command(const char *word, size_t *ret_kind)
 {
     for (size_t i = 0; i < COMMAND_KINDS; i++)
@@ -666,14 +688,14 @@ static enum status read_options(int argc, char **argv, size_t kind, struct comma
         if (option == ':')
             return wrong(error, size, "value missing behind", argv[optind - 1], name);
         if (option == '?' || !takes_option(kind, option))
-            return wrong(error, size, "no such option here", argv[optind - 1], name);
+            return refuse_option(error, size, option, argv[optind - 1], name);
         if (option == 'h') {
             line->help_of = line->command;
             line->command = COMMAND_HELP;
             return STATUS_OK;
         }
         if (!take_option(line, option, optarg))
-            return wrong(error, size, option_name(option), optarg, name);
+            return refuse_value(error, size, option, optarg, name);
     }
     line->words = argv + optind;
     line->word_count = (size_t)(argc - optind);

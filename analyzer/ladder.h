@@ -59,6 +59,7 @@ struct page;
     INTEGER(expected_round_trips)                                                                  \
     INTEGER(flight_stalls)                                                                         \
     REAL(round_trips)                                                                              \
+    TEXT(ticket_key_name)                                                                          \
     TEXT(flow_uid)                                                                                 \
     TEXT(client_ip)                                                                                \
     TEXT(server_ip)                                                                                \

@@ -150,6 +150,16 @@ static enum status read_facts(struct database *d, int64_t flow_id, struct facts 
     return status;
 }
 
+/* Of the texts that facts_from_json() leaves to the row, the one that is drawn. */
+static enum status take_key_name(const struct flow_row *row, struct facts *facts)
+{
+    struct row_text name = row->ticket_key_name;
+    if (name.at == NULL)
+        return STATUS_OK;
+    facts->ticket_key_name = strndup(name.at, name.len);
+    return facts->ticket_key_name != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
 static enum status read_server(struct database *d, int64_t flow_id,
                                struct server_profile_row *ret_server, bool *ret_has,
                                struct text *error)
@@ -289,6 +299,8 @@ static enum status show(struct database *d, int64_t flow_id, struct query *row_q
     bool has_facts = false, has_server = false;
     read_row(row_query, &row);
     enum status status = read_facts(d, flow_id, &facts, &has_facts, error);
+    if (status == STATUS_OK && has_facts)
+        status = take_key_name(&row, &facts);
     if (status == STATUS_OK)
         status = read_server(d, flow_id, &server, &has_server, error);
     if (status == STATUS_OK && has_facts)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The queries of schema/README.md over the samples print what stands below them there.
+"""The queries of schema/README.md over the samples print what stands below them there; README.md
+shows what samples/run prints and one flow of it, and its queries run.
 
 usage: queries.py FIRSTFLIGHT [--write]
 
@@ -40,10 +41,28 @@ def make_database(program, document, directory):
     return database
 
 
+def readme_faults(program, directory):
+    """What README.md shows and the program does not print, and queries there that fail."""
+    readme = (TOP / "README.md").read_text(encoding="utf-8")
+    database = directory / "article.db"
+    run(program, "ingest", "-q", "-d", database, "--labels", "{region}/{site}/*",
+        "--local", "192.0.2.0/24", "samples/article")
+    faults = []
+    for command in ("report",), ("show", "705"):
+        missing = [line for line in run(program, *command, "-d", database).splitlines()
+                   if line and line not in readme]
+        faults += [f"README.md lacks a line of {' '.join(command)}: {line}" for line in missing]
+    for query in "".join(re.findall(r"```sql\n(.*?)```", readme, re.DOTALL)).split(";"):
+        if query.strip():
+            run(program, "sql", "-d", database, query)
+    return faults
+
+
 def main():
     program, write = pathlib.Path(sys.argv[1]).resolve(), "--write" in sys.argv
     document = DOCUMENT.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as directory:
+        faults = readme_faults(program, pathlib.Path(directory))
         database = make_database(program, document, pathlib.Path(directory))
 
         def with_output(block):
@@ -60,11 +79,11 @@ def main():
     if write:
         print(f"{len(outputs)} queries, {len(changes)} lines of changes")
         return 0
-    print("\n".join(changes + [f"too wide: {line}" for line in wide]))
+    print("\n".join(changes + faults + [f"too wide: {line}" for line in wide]))
     if changes:
         print("when that is right: tests/queries.py FIRSTFLIGHT --write")
     print(f"{len(outputs)} queries")
-    return 1 if changes or wide or len(outputs) < QUESTIONS_MIN else 0
+    return 1 if changes or faults or wide or len(outputs) < QUESTIONS_MIN else 0
 
 
 if __name__ == "__main__":

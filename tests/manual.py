@@ -56,7 +56,7 @@ def differences(program):
             yield f"{command} --{name}: in --help, not in the manual"
         for name in sorted(written - told):
             yield f"{command} --{name}: in the manual, not in --help"
-        if command not in manual["SYNOPSIS"]:
+        if f".Nm\n.Cm {command}\n" not in manual["SYNOPSIS"]:
             yield f"{command}: not in the manual's synopsis"
     for name in sorted(set(manual) - set(commands) - {SHARED}):
         if name.islower():

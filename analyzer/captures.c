@@ -208,6 +208,54 @@ static enum status put_summary(struct database *database, struct text *out)
     return status;
 }
 
+/* ---- how far the clocks of points are apart ---- */
+
+enum { CLOCK_COLUMNS = 6 };
+
+static const enum align CLOCK_ALIGN[CLOCK_COLUMNS] = {
+    ALIGN_LEFT, ALIGN_LEFT, ALIGN_RIGHT, ALIGN_RIGHT, ALIGN_RIGHT, ALIGN_RIGHT,
+};
+
+static void add_clock(struct grid *g, struct query *q)
+{
+    grid_add(g, query_cell(q, 0).bytes);
+    grid_add(g, query_cell(q, 1).bytes);
+    for (size_t column = 2; column <= 4; column++)
+        grid_addf(g, "%.3f", query_cell(q, column).real);
+    add_count(g, query_cell(q, 5));
+}
+
+/* Adds a table of the points that saw the same connections; nothing where there are none. */
+static enum status put_clocks(struct database *database, struct table_style style, struct text *out)
+{
+    static const char *const titles[CLOCK_COLUMNS] = { "point",  "is behind the clock of",
+                                                       "by ms",  "spread",
+                                                       "way ms", "connections" };
+    struct grid grid = grid_of(CLOCK_COLUMNS, CLOCK_ALIGN, style.utf8);
+    struct query *q = NULL;
+    enum status status = query_open(database,
+                                    "SELECT iif(offset_ms < 0, other_point, point),"
+                                    " iif(offset_ms < 0, point, other_point), abs(offset_ms),"
+                                    " spread_ms, abs(way_ms), pairs FROM point_clock",
+                                    &q);
+    for (size_t i = 0; i < CLOCK_COLUMNS; i++)
+        grid_add_string(&grid, titles[i]);
+    bool has_clocks = false;
+    while (status == STATUS_OK && (status = query_next(q)) == STATUS_OK) {
+        add_clock(&grid, q);
+        has_clocks = true;
+    }
+    query_close(q);
+    if (has_clocks) {
+        text_add(out, "\nclocks of points that saw the same connections\n");
+        if (!grid_write(&grid, style.width, out))
+            (void)grid_write(&grid, 0, out);
+    }
+    out->failed |= grid.failed;
+    grid_done(&grid);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
 static enum status put_page(struct database *database, struct query *q, struct table_style style,
                             FILE *out)
 {
@@ -218,6 +266,8 @@ static enum status put_page(struct database *database, struct query *q, struct t
     enum status status = put_summary(database, &text);
     if (status == STATUS_OK)
         status = put_points(&page, q);
+    if (status == STATUS_OK)
+        status = put_clocks(database, style, &text);
     if (status == STATUS_OK)
         status = result_write_text(&text, out);
     grid_done(&page.files);

@@ -7,7 +7,8 @@
 
 /*
  * Writes the capture files by point: times, packets, kernel drops, what was not used and why,
- * damage. On failure error has the text.
+ * damage; as a page also how far the clocks of points are apart that saw the same connections. On
+ * failure error has the text.
  */
 MUST_USE enum status command_captures(struct database *database, struct table_style style,
                                       FILE *out, struct text *error);

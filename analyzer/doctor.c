@@ -139,7 +139,7 @@ static void put_loss_findings(struct page *p, const struct survey *s)
         text_addf(&t, "the capturing system dropped %lld packets", (long long)s->kernel_drops);
         p->wants_buffer = true;
     } else if (s->kernel_drops < 0) {
-        text_add(&t, "the files do not say what the capturing system dropped (pcapng does)");
+        text_add(&t, "the files do not say what the capturing system dropped (pcapng can)");
     } else {
         text_add(&t, "the capturing system dropped nothing");
     }

@@ -10,6 +10,7 @@ must see the same connections, say the same of what the client felt, and give aw
 clock is off. Prints what does not hold and exits 1 then.
 """
 import pathlib
+import re
 import sqlite3
 import struct
 import subprocess
@@ -91,6 +92,8 @@ def try_capture(program, samples, name, way_ns, jitter_ns):
         clocks = db.execute("SELECT pairs, offset_ms * 1e6, spread_ms * 1e6, way_ms * 1e6,"
                             " point LIKE '%isp%' FROM point_clock").fetchall()
         db.close()
+        page = subprocess.run([program, "captures", "-d", top / "db"], check=True, text=True,
+                              capture_output=True).stdout
     expect(flows > 20 and len(pairs) == flows, f"{len(pairs)} pairs of {flows} flows")
     expect(all(site == "isp" for site, *_ in pairs), "the point near the client comes first")
     expect(all(same for *_, same, _ in pairs), "the same kind of handshake at both")
@@ -106,6 +109,9 @@ def try_capture(program, samples, name, way_ns, jitter_ns):
         sign = -1 if isp_first else 1
         expect(count > flows / 2, f"{count} connections tell of the clock")
         expect(abs(sign * offset_ns - CLOCK_NS) <= tolerance, f"the clock is off by {offset_ns} ns")
+        told = re.search(r"is behind the clock of .*\n *(\S+) +(\S+) +([0-9.]+) ", page)
+        expect(told is not None and "edge" in told[1] and "isp" in told[2] and
+               float(told[3]) == round(abs(offset_ns) / MS, 3), f"captures tells of it:\n{page}")
         expect(0 <= spread_ns <= tolerance, f"estimates spread over {spread_ns} ns")
         expect(abs(abs(clock_way_ns) - way_ns) <= tolerance, f"the way is {clock_way_ns} ns")
     return wrong

@@ -40,6 +40,8 @@ struct finder {
     struct found *files;
     size_t file_count, file_capacity;
     size_t note_capacity;
+    size_t other_count; /* files in directories that are no captures, by name or content */
+    size_t other_note;  /* index of the note that tells of them */
     bool stdin_taken;
 };
 
@@ -324,6 +326,39 @@ static enum status first_time(struct capture *c, int64_t *ret_at_ns)
     return STATUS_OK;
 }
 
+/* Whether a file is named as captures are, and worth a note of its own when it is none. */
+static bool is_named_like_capture(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    return strcasestr(name, ".pcap") != NULL || strcasestr(name, ".cap") != NULL ||
+           strcasestr(name, ".dmp") != NULL;
+}
+
+/* What else lies in directories is told in one note, with the path of the first. */
+static enum status count_other(struct finder *f, const char *path, const char *why)
+{
+    if (f->other_count++ > 0)
+        return STATUS_OK;
+    f->other_note = f->result->note_count;
+    return add_note(f, path, why, false);
+}
+
+static enum status tell_others(struct finder *f)
+{
+    if (f->other_count < 2)
+        return STATUS_OK;
+    struct input_note *note = &f->result->notes[f->other_note];
+    size_t more = f->other_count - 1;
+    char *text;
+    if (asprintf(&text, "%s, and %zu more file%s in directories %s no capture%s", note->text, more,
+                 more == 1 ? "" : "s", more == 1 ? "is" : "are", more == 1 ? "" : "s") < 0)
+        return STATUS_NO_MEMORY;
+    free(note->text);
+    note->text = text;
+    return STATUS_OK;
+}
+
 /* Whether the file is a capture, and when it starts; a note when it is none. */
 static enum status probe(struct finder *f, struct found *file, bool *ret_is_capture)
 {
@@ -339,7 +374,9 @@ static enum status probe(struct finder *f, struct found *file, bool *ret_is_capt
     } else {
         *ret_is_capture = false;
         bool is_error = file->is_named || status == STATUS_IO;
-        status = add_note(f, file->file.path, capture_reason(c), is_error);
+        status = is_error || is_named_like_capture(file->file.path)
+                     ? add_note(f, file->file.path, capture_reason(c), is_error)
+                     : count_other(f, file->file.path, capture_reason(c));
     }
     capture_close(c);
     return status;
@@ -438,7 +475,7 @@ static enum status probe_all(struct finder *f)
             found_done(&file);
     }
     f->file_count = kept;
-    return status;
+    return status == STATUS_OK ? tell_others(f) : status;
 }
 
 /* ---- points ---- */

@@ -62,11 +62,12 @@ enum { INPUT_DIRECTORIES_MAX = 64 };
 
 /*
  * Lists the files behind the options, looks at the first frame of each, and groups them. A file
- * that is no capture is an error when named and a note when found in a directory, as are hidden
- * files there; the same file under several names is read once. Pipes and standard input are not
- * looked at and come first at their point. Free the result with inputs_done(), also after a
- * failure. STATUS_USAGE: the label pattern or the manifest is wrong, or standard input was asked for
- * twice; STATUS_IO: files_from or the manifest cannot be read: the last note says what.
+ * that is no capture is an error when named and a note when found in a directory, one note for all
+ * that are not named as captures are; hidden files there have a note each. The same file under
+ * several names is read once. Pipes and standard input are not looked at and come first at their
+ * point. Free the result with inputs_done(), also after a failure. STATUS_USAGE: the label pattern
+ * or the manifest is wrong, or standard input was asked for twice; STATUS_IO: files_from or the
+ * manifest cannot be read: the last note says what.
  */
 MUST_USE enum status inputs_find(const struct input_options *options, struct inputs *ret_inputs);
 

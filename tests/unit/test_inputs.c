@@ -122,7 +122,8 @@ Test(inputs, directories_are_walked_in_order)
     make_capture("d/.hidden.pcap", 3);
     make_capture("d/.git/y.pcap", 4);
     make_text("d/readme.txt", "about these captures");
-    make_text("d/zero", "");
+    make_text("d/keys", "CLIENT_RANDOM");
+    make_text("d/zero.pcap3.gz", "");
     cr_assert_eq(mkfifo("d/fifo", 0600), 0);
     cr_assert_str_eq(found_by_paths(PATHS("d/")), "/d/a [- - - -]\n"
                                                   "  d/a.pcap 2 100\n"
@@ -131,8 +132,9 @@ Test(inputs, directories_are_walked_in_order)
                                                   "note d/.git: hidden, not read\n"
                                                   "note d/.hidden.pcap: hidden, not read\n"
                                                   "note d/fifo: no regular file, not read\n"
-                                                  "note d/readme.txt: unknown file format\n"
-                                                  "note d/zero: is empty\n");
+                                                  "note d/keys: unknown file format, and 1 more file in "
+                                                  "directories is no capture\n"
+                                                  "note d/zero.pcap3.gz: is empty\n");
 }
 
 Test(inputs, what_was_named_and_is_no_capture_is_an_error)

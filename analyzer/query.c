@@ -53,7 +53,7 @@ static enum status fail(struct database *d)
                          "is being written by another program; try again when that has finished");
     case SQLITE_CANTOPEN:
         return fail_with(d, STATUS_IO,
-                         "cannot be opened; check the name, or make it with firstflight ingest");
+                         "no such database, or not to be read; firstflight ingest makes one");
     case SQLITE_NOTADB:
         return fail_with(d, STATUS_REFUSED, "not a firstflight database");
     case SQLITE_CORRUPT:

@@ -272,11 +272,24 @@ static bool is_for_people(enum table_format format)
     return format == TABLE_ALIGNED || format == TABLE_MARKDOWN || format == TABLE_HTML;
 }
 
+/* An option of one report would be ignored by the others, which misleads. */
+static enum status check_options(const struct report *report, const struct selection_options *o,
+                                 struct text *error)
+{
+    if (o->baseline != NULL && strcmp(report->name, "incident") != 0)
+        text_addf(error, "--baseline is for report incident, not for %s", report->name);
+    else if (o->rules_file != NULL && strcmp(report->name, "policy") != 0)
+        text_addf(error, "--rules is for report policy, not for %s", report->name);
+    else
+        return STATUS_OK;
+    return STATUS_USAGE;
+}
+
 enum status command_report(struct database *database, const struct report_options *options,
                            FILE *out, struct text *error)
 {
     const struct report *report = find_report(options->name, error);
-    if (!report)
+    if (!report || check_options(report, &options->selection, error) != STATUS_OK)
         return STATUS_USAGE;
     struct selection selection;
     enum status status =

@@ -181,7 +181,7 @@ static bool add_memory_rules(scmp_filter_ctx filter)
 static bool add_thread_rules(scmp_filter_ctx filter)
 {
     const struct scmp_arg_cmp thread = SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD);
-    const struct scmp_arg_cmp own_limits = SCMP_A2(SCMP_CMP_EQ, 0);
+    const struct scmp_arg_cmp own_limits = SCMP_A2(SCMP_CMP_EQ, 0, 0);
     return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, thread) == 0 &&
            seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, own_limits) == 0;
 }

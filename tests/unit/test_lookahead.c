@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 
-enum { EN10MB = 1, SECOND = 1700000000, HEADER_LEN = 24, FRAME_LEN = 40, RECORD_LEN = 56 };
+enum { EN10MB = 1, SECOND = 1700000000, HEADER_LEN = 24, FRAME_LEN = 41, RECORD_LEN = 57 };
 
 static char directory[PATH_SIZE], path[PATH_SIZE + 16];
 
@@ -80,12 +80,16 @@ Test(lookahead, every_truncation_is_given_whole)
     }
 }
 
-/* Any number of bytes of any value between records: all records before and behind are given. */
+/*
+ * All records before and behind are given. Fewer zeros than a header has can make one together with
+ * the first bytes of the next record.
+ */
 Test(lookahead, records_go_on_behind_what_is_none)
 {
     static const uint8_t OCTETS[] = { 0x00, 0x01, 0x77, 0xff };
     for (size_t i = 0; i < sizeof OCTETS; i++) {
-        for (size_t garbage = 1; garbage <= 100; garbage += garbage < 20 ? 1 : 16) {
+        for (size_t garbage = OCTETS[i] == 0 ? 16 : 1; garbage <= 100;
+             garbage += garbage < 20 ? 1 : 16) {
             struct buffer b = file_of(3);
             size_t stop = b.len;
             put_repeated(&b, garbage, OCTETS[i]);

@@ -5,9 +5,9 @@
 usage: files.py FIRSTFLIGHT DIRECTORY
 
 Writes the smaller pcap files below the directory anew: late frames, files of one point that overlap,
-rings in any order of names, pcapng of two interfaces, VXLAN, bytes between records. Compared are the
-rows of table flow, but for the columns that a way declares. Then clocks that were set back,
-thousands of files, and manifests.
+rings in any order of names, pcapng of two interfaces, packets on both of them, VXLAN, bytes between
+records. Compared are the rows of table flow, but for the columns that a way declares. Then clocks
+that were set back, thousands of files, and manifests.
 """
 import pathlib
 import random
@@ -114,6 +114,18 @@ def two_interfaces_late(capture, chance):
     return {"edge.pcapng": b"".join(capture_late)}
 
 
+def two_taps(capture, chance):
+    """Each packet on two interfaces, as "-i any" or two taps see it: Ethernet, and cooked behind."""
+    inner = 14 if capture.link_type == 1 else 0
+    out = [section(), interface(capture.link_type, b"eth0"), interface(113, b"any")]
+    for at, frame, wire in capture.frames:
+        kind = frame[12:14] if inner else b"\x86\xdd" if frame[0] >> 4 == 6 else b"\x08\x00"
+        cooked = bytes(14) + kind + frame[inner:]
+        out.append(packet(0, at, frame, wire))
+        out.append(packet(1, at + chance.randrange(5000), cooked, wire + 16 - inner))
+    return {"edge.pcapng": b"".join(out)}
+
+
 def garbage(chance):
     length = chance.choice((16, 100, 4096, 70_000))
     return chance.choice((bytes(length), b"\xff" * length, b"GET / HTTP/1.1\r\n" * (length // 16)))
@@ -155,6 +167,7 @@ WAYS = [
     (ring, NUMBERS, 0),
     (two_interfaces, NUMBERS, 0),
     (two_interfaces_late, NUMBERS, 0),
+    (two_taps, NUMBERS | {"duplicates"}, 0),
     (with_garbage, NUMBERS, 3),
     (pcapng_with_garbage, NUMBERS, 3),
     (in_vxlan, NUMBERS | {"tunnel"}, 0),
@@ -211,6 +224,7 @@ def try_ways(trial, captures):
     trial.put_way(captures, plain)
     trial.expect(trial.ingest(trial.captures).returncode == 0, "exit status of plain files")
     expected = {}
+    twice_before = trial.query("SELECT sum(duplicates) FROM flow")[0][0]
     for way, declared, status in WAYS:
         expected[way] = rows(trial.database, declared)
         trial.expect(len(expected[way]) > 50, f"{len(expected[way])} rows only")
@@ -231,6 +245,11 @@ def try_ways(trial, captures):
         if way is two_interfaces:
             trial.expect(trial.query("SELECT DISTINCT interfaces FROM capture") == [("eth0,eth1",)],
                          "names of interfaces")
+        if way is two_taps:
+            found = trial.query("SELECT sum(duplicates), sum(client_packets + server_packets)"
+                                " FROM flow")[0]
+            trial.expect(found[0] == found[1] + 2 * twice_before,
+                         f"{found[0]} packets captured twice, {found[1]} once")
         if status == 3:
             trial.expect(trial.query("SELECT count(*) FROM capture WHERE damage LIKE "
                                      "'packet 4 at byte %; read on at byte %'")[0][0] > 20, "damage")

@@ -913,7 +913,8 @@ bool tls_fits_facts(const struct tls *t, const struct facts *f)
 {
     for (enum side side = CLIENT; side <= SERVER; side++) {
         const struct tls_side *s = &t->side[side];
-        bool in_body = s->records.state == RECORD_IN_BODY;
+        /* a side that is turned off stays where it was in a record and reads no more */
+        bool in_body = s->mode != TLS_OFF && s->records.state == RECORD_IN_BODY;
         if (s->record > f->record_count || s->unacked > f->record_count ||
             (s->early_kept > 0 && s->last_early >= f->record_count) ||
             (s->body_is_doubtful && s->record == 0) || (in_body && s->records.body_left == 0))

@@ -389,6 +389,25 @@ Test(tls, any_two_cuts_near_the_begin_of_a_flight_give_the_same_facts)
     }
 }
 
+/* Its reader then stays in the middle of a body. */
+Test(tls, a_side_with_enough_records_can_be_parked)
+{
+    enum { PIECE = 64, BODY = 100 };
+    static const uint8_t HEADER[] = { RECORD_APPLICATION_DATA, 3, 3, 0, BODY };
+    uint8_t record[sizeof HEADER + BODY] = { 0 };
+    memcpy(record, HEADER, sizeof HEADER);
+    struct talk t = TALKS[0].make();
+    struct reading r = read_cut(&t, FLIGHTS_MAX, 0, 0, true);
+    r.park = true;
+    for (unsigned i = 0; i < 2 * RECORDS_MAX && r.facts.records_full[SERVER] == 0; i++) {
+        read_part(&r, SERVER, record, PIECE, CAPTURED);
+        read_part(&r, SERVER, record + PIECE, sizeof record - PIECE, CAPTURED);
+    }
+    cr_assert_neq(r.facts.records_full[SERVER], 0);
+    cr_assert(!tls_wants(&r.tls, SERVER));
+    close_reading(&r);
+}
+
 Test(tls, byte_by_byte_gives_the_same_facts)
 {
     for (unsigned k = 0; k < TALK_COUNT; k++) {

@@ -43,6 +43,9 @@ enum layer {
     LAYER_FDDI,
     LAYER_ERF,
     LAYER_JUNIPER_ETHERNET,
+    LAYER_SWITCH_TAG,
+    LAYER_SWITCH_TAG_LONG,
+    LAYER_SWITCH_TAG_IN_FRONT,
     /* tunnel.c */
     LAYER_VLAN,
     LAYER_VNTAG,

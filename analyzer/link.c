@@ -41,6 +41,10 @@ enum link_type {
     LINK_IPOIB = 242,
     LINK_PKTAP = 258,
     LINK_LINUX_SLL2 = 276,
+    LINK_DSA_TAG_BRCM = 281,
+    LINK_DSA_TAG_BRCM_PREPEND = 282,
+    LINK_DSA_TAG_DSA = 284,
+    LINK_DSA_TAG_EDSA = 285,
 };
 
 enum layer layer_of_link_type(int link_type)
@@ -106,6 +110,13 @@ enum layer layer_of_link_type(int link_type)
         return LAYER_ERF;
     case LINK_JUNIPER_ETHER:
         return LAYER_JUNIPER_ETHERNET;
+    case LINK_DSA_TAG_BRCM:
+    case LINK_DSA_TAG_DSA:
+        return LAYER_SWITCH_TAG;
+    case LINK_DSA_TAG_EDSA:
+        return LAYER_SWITCH_TAG_LONG;
+    case LINK_DSA_TAG_BRCM_PREPEND:
+        return LAYER_SWITCH_TAG_IN_FRONT;
     default:
         return LAYER_STOP;
     }
@@ -424,6 +435,36 @@ static enum layer ppi(struct walk *w)
     return next == LAYER_STOP ? stop(w, DROP_LINK_TYPE_UNKNOWN) : link_passed(w, r, next);
 }
 
+/* ---- tags of switch chips (DSA), on the port between chip and processor ---- */
+
+/* Broadcom, Marvell: between the addresses and the ethertype; Marvell puts a VLAN tag in there. */
+static enum layer switch_tag_of(struct walk *w, size_t tag_len)
+{
+    enum { ADDRESSES_LEN = 12 };
+    struct reader r = w->rest;
+    reader_take(&r, ADDRESSES_LEN + tag_len);
+    uint16_t type = reader_u16(&r);
+    return link_passed_to(w, r, type);
+}
+
+static enum layer switch_tag(struct walk *w)
+{
+    return switch_tag_of(w, 4);
+}
+
+/* Marvell: an ethertype of its own and two octets of zero in front of the same tag. */
+static enum layer switch_tag_long(struct walk *w)
+{
+    return switch_tag_of(w, 8);
+}
+
+static enum layer switch_tag_in_front(struct walk *w)
+{
+    struct reader r = w->rest;
+    reader_u32(&r);
+    return link_passed(w, r, LAYER_ETHERNET);
+}
+
 /* ---- others ---- */
 
 /* ISO 9314-2: frame control, addresses; then LLC. */
@@ -514,6 +555,9 @@ enum layer link_pass(struct walk *w, enum layer layer)
         [LAYER_FDDI] = fddi,
         [LAYER_ERF] = endace_record,
         [LAYER_JUNIPER_ETHERNET] = juniper_ethernet,
+        [LAYER_SWITCH_TAG] = switch_tag,
+        [LAYER_SWITCH_TAG_LONG] = switch_tag_long,
+        [LAYER_SWITCH_TAG_IN_FRONT] = switch_tag_in_front,
     };
     assert(layer < sizeof PASS / sizeof PASS[0] && PASS[layer] != NULL);
     return PASS[layer](w);

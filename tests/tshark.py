@@ -32,7 +32,9 @@ SKIPPED = 77
 
 
 def last(values):
-    return values.split(",")[-1]
+    """The innermost value; an IPv4-mapped address (RFC 4291 2.5.5.2) as the IPv4 one that it is."""
+    value = values.split(",")[-1]
+    return value.removeprefix("::ffff:") if "." in value else value
 
 
 def stream_of(line):

@@ -516,6 +516,29 @@ static void juniper(struct buffer *b, bool is_v6, size_t len)
     plain(b, is_v6, len);
 }
 
+static void switch_tag(struct buffer *b, bool is_v6, size_t len)
+{
+    (void)len;
+    put_repeated(b, 12, 2);
+    put_be(b, 4, 0xc0100539);
+    put_be(b, 2, ethertype_of(is_v6));
+}
+
+static void switch_tag_long(struct buffer *b, bool is_v6, size_t len)
+{
+    (void)len;
+    put_repeated(b, 12, 2);
+    put_be(b, 4, 0xdada0000);
+    put_be(b, 4, 0xc0100539);
+    put_be(b, 2, ethertype_of(is_v6));
+}
+
+static void switch_tag_in_front(struct buffer *b, bool is_v6, size_t len)
+{
+    put_be(b, 4, 0x00002005);
+    plain(b, is_v6, len);
+}
+
 static void fddi(struct buffer *b, bool is_v6, size_t len)
 {
     (void)len;
@@ -607,6 +630,10 @@ static const struct wrapping WRAPPINGS[] = {
     { "frame relay", 107, 0, frame_relay },
     { "ERF", 197, 0, endace },
     { "Juniper", 178, 0, juniper },
+    { "Broadcom tag", 281, 0, switch_tag },
+    { "Broadcom tag in front", 282, 0, switch_tag_in_front },
+    { "Marvell tag", 284, 0, switch_tag },
+    { "Marvell tag with ethertype", 285, 0, switch_tag_long },
     { "FDDI", 10, 0, fddi },
     { "GRE in UDP", EN10MB, TUNNEL_GRE, gre_in_udp },
     { "MPLS in UDP", EN10MB, TUNNEL_MPLS, mpls_in_udp },

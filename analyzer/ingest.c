@@ -1097,7 +1097,6 @@ static enum status judge_flow(struct ingest *i, const struct facts *f, const str
     if (!f->tls || i->options.no_facts)
         return STATUS_OK;
     struct facts stored = privacy_stored_facts(&i->privacy, f);
-    stored.file = 0; /* its number means nothing outside of this run */
     return facts_to_json(&stored, &job->json);
 }
 

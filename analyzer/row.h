@@ -19,7 +19,7 @@ struct row_context {
     const struct regions *clients;  /* NULL without --clients */
     const char *capture_region;     /* of the capture point; NULL without */
     const struct prefix_set *local; /* NULL without --local */
-    const struct privacy *privacy;
+    const struct privacy *privacy;  /* { 0 } hides nothing; never NULL */
     const struct roles *roles;      /* stands in for it; NULL = no guesses */
     int64_t capture_id;
 };

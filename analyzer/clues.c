@@ -77,8 +77,9 @@ static enum status read_refused_key(const struct change *c, const struct selecti
         struct text safe = { 0 };
         text_add_safe(&safe, query_cell(q, 0).bytes, false);
         (void)snprintf(name, KEY_NAME_MAX, "%s", text_string(&safe));
-        text_addf(t, "%.0f%% of the refused tickets carry key %.8s..",
-                  100 * (double)query_cell(q, 1).integer / (double)query_cell(q, 2).integer, name);
+        text_addf(t, "%.0f%% of the refused tickets carry key ",
+                  100 * (double)query_cell(q, 1).integer / (double)query_cell(q, 2).integer);
+        text_add_digest(t, text_bytes(name));
         text_done(&safe);
     }
     query_close(q);

@@ -131,19 +131,6 @@ static void add_separator(struct text *t, size_t from, const char *separator)
         text_add(t, separator);
 }
 
-/* Adds "4f1c09..9a" for a long name in hex. */
-static void add_abbreviated(const struct judged *j, struct text *t, struct bytes name)
-{
-    enum { FIRST = 6, LAST = 2 };
-    if (name.len <= FIRST + LAST) {
-        text_add_safe(t, name, j->utf8);
-        return;
-    }
-    text_add_safe(t, bytes_first(name, FIRST), j->utf8);
-    text_add(t, "..");
-    text_add_safe(t, bytes_after(name, name.len - LAST), j->utf8);
-}
-
 static void explain_client_hello(const struct judged *j, int index, struct text *why)
 {
     const struct facts *f = j->facts;
@@ -172,7 +159,7 @@ static void explain_client_hello(const struct judged *j, int index, struct text 
         text_add(why, "no resumption");
     if (f->ticket_key_name) {
         text_add(why, "; ticket key ");
-        add_abbreviated(j, why, text_bytes(f->ticket_key_name));
+        text_add_digest(why, text_bytes(f->ticket_key_name));
     }
     if (!f->client_hello_complete)
         text_add(why, "; its end was not captured");

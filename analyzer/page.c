@@ -331,6 +331,7 @@ static void add_number_of(struct text *out, double value, enum page_kind kind)
     case PAGE_WORD:
     case PAGE_GROUP:
     case PAGE_TIME:
+    case PAGE_DIGEST:
     case PAGE_ID:
         text_add_real(out, value);
         break;

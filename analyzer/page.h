@@ -20,7 +20,8 @@ enum page_kind {
     PAGE_PERCENT, /* share of 1; people see 21.3% for 0.213 */
     PAGE_MS,      /* nanoseconds; people see milliseconds with three digits that count */
     PAGE_NUMBER,  /* real, one decimal: round trips, ratios */
-    PAGE_TIME,    /* ISO 8601 text */
+    PAGE_TIME,    /* ISO 8601 text; lines leave out the day when it is that of all in the table */
+    PAGE_DIGEST,  /* hexadecimal text; in lines people see 4f1c09..9a */
     PAGE_ID,      /* flow id: never with separators */
 };
 

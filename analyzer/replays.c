@@ -43,7 +43,7 @@ static const struct page_column HELLOS_COLUMNS[] = {
     { "rejected", NULL, PAGE_COUNT },     { "unknown", NULL, PAGE_COUNT },
     { "clients", NULL, PAGE_COUNT },      { "sites", NULL, PAGE_WORD },
     { "first_time", "first", PAGE_TIME }, { "span_ns", "span ms", PAGE_MS },
-    { "flow_ids", "flows", PAGE_WORD },   { "client_hello_hash", "ClientHello", PAGE_WORD },
+    { "flow_ids", "flows", PAGE_WORD },   { "client_hello_hash", "ClientHello", PAGE_DIGEST },
 };
 
 /* ---- by the --by columns ---- */
@@ -87,7 +87,7 @@ static const struct page_column TICKETS_COLUMNS[] = {
     { "resumed", NULL, PAGE_COUNT },      { "early_data_accepted", "accepted", PAGE_COUNT },
     { "clients", NULL, PAGE_COUNT },      { "sites", NULL, PAGE_WORD },
     { "first_time", "first", PAGE_TIME }, { "last_time", "last", PAGE_TIME },
-    { "example", NULL, PAGE_ID },         { "psk_identity_hash", "ticket", PAGE_WORD },
+    { "example", NULL, PAGE_ID },         { "psk_identity_hash", "ticket", PAGE_DIGEST },
 };
 
 static const struct page_query HELLOS =

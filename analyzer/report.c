@@ -175,6 +175,7 @@ static enum page_kind kind_of_column(const char *name)
         { "protocol", PAGE_COUNT },       { "strong", PAGE_COUNT },   { "weak", PAGE_COUNT },
         { "rtt", PAGE_NUMBER },           { "p50", PAGE_NUMBER },     { "p90", PAGE_NUMBER },
         { "percent", PAGE_NUMBER },       { "example", PAGE_ID },     { "minute", PAGE_TIME },
+        { "first", PAGE_TIME },           { "last", PAGE_TIME },
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strcmp(name, kinds[i].name) == 0)

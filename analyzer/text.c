@@ -228,6 +228,18 @@ void text_add_safe(struct text *t, struct bytes b, bool utf8)
     }
 }
 
+void text_add_digest(struct text *t, struct bytes name)
+{
+    enum { FIRST = 6, LAST = 2 };
+    if (name.len <= FIRST + LAST) {
+        text_add_safe(t, name, false);
+        return;
+    }
+    text_add_safe(t, bytes_first(name, FIRST), false);
+    text_add(t, "..");
+    text_add_safe(t, bytes_after(name, name.len - LAST), false);
+}
+
 static void add_json_escape(struct text *t, uint32_t code)
 {
     if (code < 0x10000) {

@@ -55,6 +55,9 @@ struct bytes text_bytes(const char *string);
  */
 void text_add_safe(struct text *t, struct bytes b, bool utf8);
 
+/* Adds "4f1c09..9a" for a long name in hexadecimal: all places shorten keys and hashes alike. */
+void text_add_digest(struct text *t, struct bytes name);
+
 /*
  * Adds the inside of a JSON string (RFC 8259 7), without quotes: valid UTF-8 whatever came. Control
  * and direction characters and what has no shape are written as \u escapes, so the value stays the

@@ -46,7 +46,7 @@ static const char KEYS_SQL[] =
                                          "DESC, offered DESC, {by,} key";
 
 static const struct page_column KEYS_COLUMNS[] = {
-    { "ticket_key_name", "key", PAGE_WORD },
+    { "ticket_key_name", "key", PAGE_DIGEST },
     { "issued", NULL, PAGE_COUNT },
     { "offered", NULL, PAGE_COUNT },
     { "accepted", NULL, PAGE_COUNT },
@@ -54,7 +54,7 @@ static const struct page_column KEYS_COLUMNS[] = {
     { "accepted_elsewhere", "elsewhere", PAGE_COUNT },
     { "first_time", "first", PAGE_TIME },
     { "last_time", "last", PAGE_TIME },
-    { "example_refused", "refused flow", PAGE_ID },
+    { "example_refused", "example", PAGE_ID },
 };
 
 /* ---- how old a key was, counted from its first sight ---- */
@@ -88,7 +88,7 @@ static const struct page_column NAMELESS_COLUMNS[] = {
     { "offered", NULL, PAGE_COUNT },
     { "accepted", NULL, PAGE_COUNT },
     { "refused", NULL, PAGE_COUNT },
-    { "example_refused", "refused flow", PAGE_ID },
+    { "example_refused", "example", PAGE_ID },
 };
 
 static const struct page_query TABLES[] = {

@@ -105,6 +105,31 @@ Test(page, rows_wider_than_the_terminal_become_a_line_for_each_cell)
                    "share   50.0%\n");
 }
 
+/* A page of two times and a digest, in the lines of which `expected` stands. */
+static void expect_short(const char *first, const char *last, const char *expected)
+{
+    static const struct page_column columns[] = {
+        { "first", NULL, PAGE_TIME }, { "last", NULL, PAGE_TIME }, { "key", NULL, PAGE_DIGEST }
+    };
+    struct page *p = page_open("Keys");
+    page_table(p, "keys", columns, 3);
+    page_cell(p, cell_text(first));
+    page_cell(p, cell_text(last));
+    page_cell(p, cell_text("4f1c09aa00112233445566778899aa9a"));
+    char *text = written(p, (struct table_style){ 0 });
+    cr_expect(strstr(text, expected), "%s in %s", expected, text);
+    free(text);
+}
+
+Test(page, lines_leave_out_the_day_that_all_times_share_and_the_middle_of_digests)
+{
+    expect_short("2026-06-02T14:03:11Z", "2026-06-02T15:00", "\n14:03:11  15:00  4f1c09..9a\n");
+    expect_short("2026-06-02T23:59:59Z", "2026-06-03T00:00:01Z",
+                 "\n2026-06-02T23:59:59Z  2026-06-03T00:00:01Z  4f1c09..9a\n");
+    expect_short("2026-06-02", "2026-06-02", "\n2026-06-02  2026-06-02  4f1c09..9a\n");
+    expect_short("", "T", "\n");
+}
+
 Test(page, markdown_has_tables_with_numbers_to_the_right)
 {
     expect_written(sample(), (struct table_style){ .format = TABLE_MARKDOWN },

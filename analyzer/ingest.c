@@ -244,13 +244,16 @@ static enum status list_files(struct ingest *i)
 static enum status find_inputs(struct ingest *i)
 {
     enum status status = inputs_find(&i->options.inputs, &i->inputs);
-    for (size_t k = 0; k < i->inputs.note_count; k++) {
+    size_t count = i->inputs.note_count;
+    bool is_told = count > 0 && (status == STATUS_USAGE || status == STATUS_IO);
+    for (size_t k = 0; k < count - is_told; k++) {
         const struct input_note *n = &i->inputs.notes[k];
         add_note(i, n->is_error, "%s: %s", n->path, n->text);
         i->result.files_unreadable += n->is_error;
     }
-    if (status == STATUS_USAGE && i->inputs.note_count > 0)
-        return fail(i, status, "%s", i->inputs.notes[0].text);
+    if (is_told)
+        return fail(i, status, "%s: %s", i->inputs.notes[count - 1].path,
+                    i->inputs.notes[count - 1].text);
     if (status != STATUS_OK)
         return fail(i, status, "cannot list the captures");
     return list_files(i);

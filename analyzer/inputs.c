@@ -551,14 +551,25 @@ static enum status make_points(struct finder *f)
 
 /* ---- for callers ---- */
 
+/* A note about an option's value; returns `status`. */
+static enum status fail_option(struct finder *f, const char *option, const char *value,
+                               const char *why, enum status status)
+{
+    char *what;
+    if (asprintf(&what, "%s %s", option, value) < 0)
+        return STATUS_NO_MEMORY;
+    enum status noted = add_note(f, what, why, true);
+    free(what);
+    return noted == STATUS_OK ? status : noted;
+}
+
 static enum status check_pattern(struct finder *f)
 {
     const char *pattern = f->options->label_pattern;
     const char *error = pattern != NULL ? label_pattern_error(pattern) : NULL;
     if (error == NULL)
         return STATUS_OK;
-    enum status status = add_note(f, pattern, error, true);
-    return status == STATUS_OK ? STATUS_USAGE : status;
+    return fail_option(f, "--labels", pattern, error, STATUS_USAGE);
 }
 
 static enum status open_manifest(struct finder *f)
@@ -569,12 +580,7 @@ static enum status open_manifest(struct finder *f)
     enum status status = manifest_open(path, &f->manifest);
     if (status == STATUS_OK || status == STATUS_NO_MEMORY)
         return status;
-    char *text;
-    if (asprintf(&text, "--manifest %s: %s", path, manifest_error(f->manifest)) < 0)
-        return STATUS_NO_MEMORY;
-    enum status noted = add_note(f, path, text, true);
-    free(text);
-    return noted == STATUS_OK ? status : noted;
+    return fail_option(f, "--manifest", path, manifest_error(f->manifest), status);
 }
 
 enum status inputs_find(const struct input_options *options, struct inputs *ret_inputs)

@@ -22,7 +22,7 @@ static enum status open_clients(const struct place_options *o, struct places *p,
     for (size_t i = 0; i < o->client_file_count; i++) {
         enum status status = regions_add_file(p->clients, o->client_files[i]);
         if (status != STATUS_OK) {
-            text_add(error, regions_error(p->clients));
+            text_addf(error, "--clients %s", regions_error(p->clients));
             return status;
         }
     }

@@ -311,7 +311,7 @@ Test(labels, wrong_patterns_are_told)
         cr_assert_null(label_pattern_error(RIGHT[i]), "%s", RIGHT[i]);
     cr_assert_eq(chdir(directory[0] != '\0' ? directory : "/"), 0);
     struct input_options o = { .label_pattern = "{site" };
-    cr_assert_str_eq(found(o, STATUS_USAGE), "error {site: has a { without }\n");
+    cr_assert_str_eq(found(o, STATUS_USAGE), "error --labels {site: has a { without }\n");
 }
 
 Test(labels, names_of_points_have_no_digits_and_suffixes)

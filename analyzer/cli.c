@@ -245,6 +245,7 @@ static const char HELP_DOCTOR[] =
     "      --filter EXPR       look only at packets that match a pcap filter expression\n"
     "      --files-from FILE   more paths, one a line; - is standard input\n"
     "      --no-sandbox        keep all rights while captures are read; -v says what is given up\n"
+    "      --format FORMAT     table (a page, default), or csv or json: a row for each statement\n"
     "  -o, --output FILE       write there instead of standard output\n";
 
 static const char HELP_SET_REGIONS[] =
@@ -412,7 +413,7 @@ static const struct {
       0,
       SIZE_MAX,
       "paths of captures",
-      { OPTION_FILTER, OPTION_FILES_FROM, OPTION_NO_SANDBOX, 'o' } },
+      { OPTION_FILTER, OPTION_FILES_FROM, OPTION_NO_SANDBOX, OPTION_FORMAT, 'o' } },
     { "forget",
       COMMAND_FORGET,
       HELP_FORGET,

@@ -21,6 +21,9 @@ enum {
 
 struct page {
     struct text *out;
+    struct table *table; /* rows in place of a page; NULL for a page */
+    const struct capture_point *point;
+    enum status status; /* of the rows */
     size_t width;
     bool utf8;
     const volatile sig_atomic_t *stop;
@@ -40,6 +43,93 @@ static void add_paragraph(struct page *p, const char *heading, struct text *word
     text_done(words);
 }
 
+/* ---- the same as rows ---- */
+
+enum { ROW_COLUMNS = 7 };
+
+static const char *const ROW_NAMES[ROW_COLUMNS] = { "point", "files", "topic",    "severity",
+                                                    "count", "share", "statement" };
+
+struct row_values {
+    const char *severity, *topic;
+    struct cell count, share, statement;
+};
+
+static struct cell cell_share(double share)
+{
+    return share < 0 ? cell_null() : cell_real(share);
+}
+
+static void add_row(struct page *p, const struct row_values *v)
+{
+    struct cell row[ROW_COLUMNS] = {
+        cell_text(p->point != NULL ? p->point->name : NULL),
+        p->point != NULL ? cell_integer((int64_t)p->point->file_count) : cell_null(),
+        cell_text(v->topic),
+        cell_text(v->severity),
+        v->count,
+        v->share,
+        v->statement,
+    };
+    if (p->status == STATUS_OK)
+        p->status = table_add(p->table, row);
+}
+
+static void add_statement(struct page *p, const char *severity, const char *topic,
+                          const struct text *words)
+{
+    struct row_values v = { severity, topic, cell_null(), cell_null(),
+                            cell_text(text_string(words)) };
+    add_row(p, &v);
+    if (words->failed)
+        p->status = STATUS_NO_MEMORY;
+}
+
+static void add_number(struct page *p, const char *topic, uint64_t count, double share)
+{
+    struct row_values v = { "number", topic, cell_integer((int64_t)count), cell_share(share),
+                            cell_null() };
+    add_row(p, &v);
+}
+
+/* Something that was seen: a row, or a paragraph that is marked where it costs measurements. */
+static void add_finding(struct page *p, bool is_problem, const char *topic, struct text *words)
+{
+    if (p->table != NULL) {
+        add_statement(p, is_problem ? "problem" : "note", topic, words);
+        text_done(words);
+        return;
+    }
+    struct text heading = { 0 };
+    text_addf(&heading, "%c %-12s", is_problem ? '!' : ' ', topic);
+    p->out->failed |= heading.failed;
+    add_paragraph(p, text_string(&heading), words);
+    text_done(&heading);
+}
+
+/* What the page's head and its sentences count. */
+static void add_numbers(struct page *p, const struct survey *s)
+{
+    enum { NO_SHARE = -1 };
+    add_number(p, "files read", s->files_read, NO_SHARE);
+    add_number(p, "packets", s->packets, NO_SHARE);
+    add_number(p, "connections", s->flows, NO_SHARE);
+    add_number(p, "ClientHellos", s->hellos, NO_SHARE);
+    add_number(p, "packets cut", s->packets_cut, percent(s->packets_cut, s->packets));
+    if (s->packets_cut > 0)
+        add_number(p, "snaplen", s->cut_len, NO_SHARE);
+    add_number(p, "ClientHellos cut", s->hellos_cut, percent(s->hellos_cut, s->hellos));
+    add_number(p, "ClientHellos without SYN", s->hellos_without_syn,
+               percent(s->hellos_without_syn, s->hellos));
+    add_number(p, "connections of one side", s->flows_one_side,
+               percent(s->flows_one_side, s->flows));
+    add_number(p, "connections with gaps", s->flows_with_gaps,
+               percent(s->flows_with_gaps, s->flows));
+    add_number(p, "packets captured twice", s->duplicates, percent(s->duplicates, s->packets));
+    if (s->kernel_drops >= 0)
+        add_number(p, "packets dropped by the system", (uint64_t)s->kernel_drops, NO_SHARE);
+}
+
 /* ---- what can be measured ---- */
 
 static const char *how_often(double share)
@@ -57,18 +147,35 @@ struct measure {
     const char *needs; /* of each connection */
 };
 
+enum { MEASURES = 5 };
+
+static void put_measure_rows(struct page *p, const struct measure *measures, uint64_t of)
+{
+    for (size_t i = 0; i < MEASURES; i++) {
+        struct row_values v = { "measure", measures[i].name,
+                                cell_integer((int64_t)measures[i].count),
+                                cell_real(percent(measures[i].count, of)),
+                                cell_text(measures[i].needs) };
+        add_row(p, &v);
+    }
+}
+
 static void put_measures(struct page *p, const struct survey *s)
 {
     static const enum align ALIGN[] = { ALIGN_FIXED, ALIGN_FIXED, ALIGN_RIGHT, ALIGN_LEFT };
-    struct measure measures[] = {
+    struct measure measures[MEASURES] = {
         { "offer of 0-RTT, server name", s->hellos - s->hellos_cut, "ClientHello whole" },
         { "kind of handshake", s->hellos_answered, "ServerHello seen" },
         { "times since the SYN", s->hellos - s->hellos_without_syn, "SYN seen" },
         { "first response", s->hellos_with_data, "data of both sides after the hellos" },
         { "wait as the client felt it", s->hellos_with_rtt, "SYN/ACK and the ACK of it seen" },
     };
+    if (p->table != NULL) {
+        put_measure_rows(p, measures, s->hellos);
+        return;
+    }
     struct grid grid = grid_of(4, ALIGN, p->utf8);
-    for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++) {
+    for (size_t i = 0; i < MEASURES; i++) {
         double share = percent(measures[i].count, s->hellos);
         grid_addf(&grid, "  %s", measures[i].name);
         grid_add_string(&grid, how_often(share));
@@ -91,13 +198,13 @@ static void put_hello_findings(struct page *p, const struct survey *s)
                   "%.0f%% of the ClientHellos are cut off (packets are after %zu bytes): no server "
                   "name, no offer of early data, weaker verdicts.",
                   percent(s->hellos_cut, s->hellos), s->cut_len);
-        add_paragraph(p, "! snaplen     ", &t);
+        add_finding(p, true, "snaplen", &t);
         p->wants_snaplen = true;
     } else if (s->packets_cut > 0) {
         struct text t = { 0 };
         text_addf(&t, "%.0f%% of the packets are cut after %zu bytes, but no ClientHello is.",
                   percent(s->packets_cut, s->packets), s->cut_len);
-        add_paragraph(p, "  snaplen     ", &t);
+        add_finding(p, false, "snaplen", &t);
     }
     if (percent(s->hellos_without_syn, s->hellos) > NONE) {
         struct text t = { 0 };
@@ -106,7 +213,7 @@ static void put_hello_findings(struct page *p, const struct survey *s)
             "%.0f%% of the connections with a ClientHello show no SYN: a filter took it away, "
             "or packets were lost, or the file begins there. They get no response time.",
             percent(s->hellos_without_syn, s->hellos));
-        add_paragraph(p, "! SYN         ", &t);
+        add_finding(p, true, "SYN", &t);
         p->wants_start = true;
     }
 }
@@ -119,7 +226,7 @@ static void put_side_findings(struct page *p, const struct survey *s)
                   "%.0f%% of the connections show one direction only: the other takes another way, "
                   "or a filter or mirror port leaves it out. No verdict rests on one side alone.",
                   percent(s->flows_one_side, s->flows));
-        add_paragraph(p, "! one side    ", &t);
+        add_finding(p, true, "one side", &t);
     }
     if (s->duplicates > 0 && percent(s->duplicates, s->packets) > NONE) {
         struct text t = { 0 };
@@ -128,7 +235,7 @@ static void put_side_findings(struct page *p, const struct survey *s)
             "%.0f%% of the packets were captured twice (mirror port, any device). They are "
             "recognised and not taken for retransmissions; one interface gives half the file.",
             percent(s->duplicates, s->packets));
-        add_paragraph(p, "  twice       ", &t);
+        add_finding(p, false, "twice", &t);
     }
 }
 
@@ -149,7 +256,7 @@ static void put_loss_findings(struct page *p, const struct survey *s)
                   percent(s->flows_with_gaps, s->flows));
     text_add(&t, ".");
     p->wants_buffer |= has_gaps;
-    add_paragraph(p, has_gaps || s->kernel_drops > 0 ? "! losses      " : "  losses      ", &t);
+    add_finding(p, has_gaps || s->kernel_drops > 0, "losses", &t);
 }
 
 /* "350 ms", "12 s", "3 days": as long as it is needed to be understood. */
@@ -181,7 +288,7 @@ static void put_clock_findings(struct page *p, const struct survey *s)
         text_addf(&t, "; %llu packets without a valid time",
                   (unsigned long long)s->drops.packets[DROP_TIME_INVALID]);
     text_add(&t, ".");
-    add_paragraph(p, s->steps_back > 0 ? "! clock       " : "  clock       ", &t);
+    add_finding(p, s->steps_back > 0, "clock", &t);
 }
 
 static void put_vantage(struct page *p, const struct survey *s)
@@ -193,7 +300,7 @@ static void put_vantage(struct page *p, const struct survey *s)
                       percent(s->vantage[v], s->flows));
     if (t.len == 0)
         text_add(&t, "not to be told: no TCP handshakes");
-    add_paragraph(p, "  seen near   ", &t);
+    add_finding(p, false, "seen near", &t);
 }
 
 /* Reasons that are the same in every capture of mixed traffic are left out. */
@@ -216,26 +323,26 @@ static void put_other_traffic(struct page *p, const struct survey *s)
                   "%.0f%% of the packets are QUIC, which this version does not read: connections "
                   "over HTTP/3 are missing in all numbers.",
                   quic);
-        add_paragraph(p, quic > NONE ? "! QUIC        " : "  QUIC        ", &t);
+        add_finding(p, quic > NONE, "QUIC", &t);
     }
     if (udp + other > PERCENT - MOST) {
         text_addf(&t,
                   "%.0f%% of the packets are other UDP, %.0f%% neither TCP nor UDP. Connections in "
                   "encrypted tunnels there (IPsec, WireGuard, OpenVPN) cannot be seen.",
                   udp, other);
-        add_paragraph(p, "  other       ", &t);
+        add_finding(p, false, "other", &t);
     }
     if (s->tunnel != 0) {
         text_add(&t, "tags or tunnels around the IP packets are read through; column tunnel names "
                      "them.");
-        add_paragraph(p, "  around      ", &t);
+        add_finding(p, false, "around", &t);
     }
     if (s->packets_joined > 0) {
         text_addf(&t,
                   "%.0f%% of the packets are longer than any link carries: the capturing host "
                   "joins segments (offload). Bytes are right, times are those of whole batches.",
                   percent(s->packets_joined, s->packets));
-        add_paragraph(p, "  joined      ", &t);
+        add_finding(p, false, "joined", &t);
     }
 }
 
@@ -249,7 +356,7 @@ static void put_drop_findings(struct page *p, const struct survey *s)
         if (i == DROP_LINK_TYPE_UNKNOWN)
             text_addf(&t, " (%s)", text_string(&s->unknown_links));
         text_add(&t, ".");
-        add_paragraph(p, "! not used    ", &t);
+        add_finding(p, true, "not used", &t);
     }
     p->wants_fragments = s->drops.packets[DROP_FRAGMENT] > 0;
 }
@@ -262,7 +369,7 @@ static void put_damage(struct page *p, const struct survey *s)
         struct bytes line = bytes_first(rest, end != NULL ? (size_t)(end - rest.at) : rest.len);
         struct text safe = { 0 };
         text_add_safe(&safe, line, p->utf8);
-        add_paragraph(p, "! damaged     ", &safe);
+        add_finding(p, true, "damaged", &safe);
         rest = bytes_after(rest, line.len + 1);
     }
 }
@@ -298,17 +405,25 @@ static void put_better_command(struct page *p, const struct survey *s)
                       s->hellos == 0;
     if (!has_reason)
         return;
-    struct text *t = p->out;
+    struct text line = { 0 };
+    struct text *t = &line;
     /* Whole packets where even a snaplen that usually suffices cut hellos. */
     unsigned snaplen = s->cut_len < HELLO_SNAPLEN ? HELLO_SNAPLEN : 0;
-    text_addf(t, "  better      tcpdump -i eth0 -s %u", p->wants_snaplen ? snaplen : HELLO_SNAPLEN);
+    text_addf(t, "tcpdump -i eth0 -s %u", p->wants_snaplen ? snaplen : HELLO_SNAPLEN);
     if (p->wants_buffer)
         text_add(t, " -B 65536");
     if (p->wants_nanoseconds)
         text_add(t, " --time-stamp-precision=nano");
-    text_add(t, " \\\n                  -G 60 -W 60 -w edge-%Y%m%dT%H%M%SZ.pcap");
+    text_add(t, p->table != NULL ? " " : " \\\n                  ");
+    text_add(t, "-G 60 -W 60 -w edge-%Y%m%dT%H%M%SZ.pcap");
     add_filter(t, p, s);
-    text_add(t, "\n");
+    if (p->table != NULL) {
+        add_statement(p, "advice", "better", &line);
+    } else {
+        text_addf(p->out, "  better      %s\n", text_string(&line));
+        p->out->failed |= line.failed;
+    }
+    text_done(&line);
 }
 
 /* ---- the page ---- */
@@ -335,13 +450,17 @@ static void put_heading(struct page *p, const struct capture_point *point, const
 
 static void put_point(struct page *p, const struct capture_point *point, const struct survey *s)
 {
-    text_add(p->out, p->out->len > 0 ? "\n" : "");
-    put_heading(p, point, s);
+    if (p->table != NULL) {
+        add_numbers(p, s);
+    } else {
+        text_add(p->out, p->out->len > 0 ? "\n" : "");
+        put_heading(p, point, s);
+    }
     put_damage(p, s);
     if (s->is_interrupted) {
         struct text t = { 0 };
         text_add(&t, "interrupted: this is what was read until then.");
-        add_paragraph(p, "! not whole   ", &t);
+        add_finding(p, true, "not whole", &t);
     }
     if (s->files_read == 0)
         return;
@@ -353,7 +472,7 @@ static void put_point(struct page *p, const struct capture_point *point, const s
         text_add(&t,
                  "no ClientHello in it: no TLS, or it is not at the beginning of the files, or a "
                  "snaplen or filter took it away.");
-        add_paragraph(p, "! TLS         ", &t);
+        add_finding(p, true, "TLS", &t);
     }
     put_side_findings(p, s);
     put_loss_findings(p, s);
@@ -371,8 +490,11 @@ static enum status survey_and_put(struct page page, const struct capture_point *
     if (s == NULL)
         return STATUS_NO_MEMORY;
     enum status status = survey_point(point, filter, page.stop, s);
-    if (status == STATUS_OK)
+    page.point = point;
+    if (status == STATUS_OK) {
         put_point(&page, point, s);
+        status = page.status;
+    }
     result->files_read += s->files_read;
     result->files_damaged += s->files_damaged;
     result->files_unreadable += s->files_unreadable;
@@ -390,7 +512,10 @@ static void put_notes(struct page *p, const struct inputs *inputs, struct doctor
         text_add_safe(&t, text_bytes(note->path), p->utf8);
         text_add(&t, ": ");
         text_add_safe(&t, text_bytes(note->text), p->utf8);
-        add_paragraph(p, note->is_error ? "! " : "  ", &t);
+        if (p->table != NULL)
+            add_finding(p, note->is_error, "input", &t);
+        else
+            add_paragraph(p, note->is_error ? "! " : "  ", &t);
         result->files_unreadable += note->is_error;
     }
 }
@@ -404,7 +529,23 @@ static enum status put_all(struct page *p, const struct inputs *inputs, const ch
     if (p->out->len > 0 && inputs->note_count > 0)
         text_add(p->out, "\n");
     put_notes(p, inputs, result);
-    return status;
+    return status == STATUS_OK ? p->status : status;
+}
+
+static enum status write_rows(struct page *p, const struct inputs *inputs, const char *filter,
+                              struct table_style style, FILE *out, struct doctor_result *result)
+{
+    p->table = table_open(out, style, ROW_NAMES, ROW_COLUMNS);
+    enum status status = p->table != NULL ? put_all(p, inputs, filter, result) : STATUS_NO_MEMORY;
+    enum status closing = table_close(p->table);
+    return status == STATUS_OK ? closing : status;
+}
+
+static enum status write_page(struct page *p, const struct inputs *inputs, const char *filter,
+                              FILE *out, struct doctor_result *result)
+{
+    enum status status = put_all(p, inputs, filter, result);
+    return status == STATUS_OK ? result_write_text(p->out, out) : status;
 }
 
 enum status command_doctor(const struct input_options *options, const char *filter,
@@ -426,10 +567,10 @@ enum status command_doctor(const struct input_options *options, const char *filt
         text_addf(error, "%s: %s", last->path, last->text);
     }
     if (status == STATUS_OK)
-        status = put_all(&page, &inputs, filter, ret_result);
+        status = style.format == TABLE_ALIGNED
+                     ? write_page(&page, &inputs, filter, out, ret_result)
+                     : write_rows(&page, &inputs, filter, style, out, ret_result);
     ret_result->is_interrupted = *stop;
-    if (status == STATUS_OK)
-        status = result_write_text(&text, out);
     if (status != STATUS_OK && error->len == 0)
         text_add(error,
                  status == STATUS_NO_MEMORY ? "out of memory" : "cannot be written or stored");

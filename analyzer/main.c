@@ -401,11 +401,17 @@ static int run_doctor(const struct command_line *line)
     struct doctor_result result = { 0 };
     struct text error = { 0 };
     FILE *out = line->output == NULL ? stdout : fopen(line->output, "we");
+    struct table_style style = { .utf8 = is_utf8() };
     enum status status = STATUS_IO;
     if (out == NULL) {
         text_addf(&error, "%s: cannot be written: %s", line->output, strerror(errno));
+    } else if (line->format != NULL &&
+               (!table_format_of(line->format, &style.format) || style.format == TABLE_HTML)) {
+        text_addf(&error, "no such format: %s; there are table, csv, json, ndjson and markdown",
+                  line->format);
+        status = STATUS_USAGE;
     } else {
-        struct table_style style = { .width = terminal_width(out), .utf8 = is_utf8() };
+        style.width = terminal_width(out);
         confine_doctor(line);
         catch_interrupts();
         status = command_doctor(&line->ingest.inputs, line->ingest.filter, style, &interrupted, out,

@@ -6,6 +6,7 @@ usage: doctor.py FIRSTFLIGHT SAMPLES_DIRECTORY
 
 Prints what does not hold and exits 1 then.
 """
+import json
 import pathlib
 import re
 import signal
@@ -89,6 +90,35 @@ def try_traffic(doctor, top):
     doctor.expect("50% of the packets are longer than any link" in doctor.page(path), "offload")
 
 
+def try_rows(doctor, top, samples):
+    """The rows say what the page says."""
+    sample, short = samples / "article/eu/fra1/edge.pcap", top / "short.pcap"
+    data = sample.read_bytes()
+    cut = [r[:8] + struct.pack("<I", min(len(r) - 16, 200)) + r[12:16 + 200]
+           for r in records_of(data)]
+    short.write_bytes(data[:24] + b"".join(cut))
+    page = doctor.page(short)
+    result = subprocess.run([doctor.program, "doctor", "--format", "json", short],
+                            capture_output=True, check=False)
+    rows = json.loads(result.stdout)
+    statements = [" ".join(row["statement"].split()) for row in rows
+                  if row["severity"] in ("problem", "note")]
+    doctor.expect(len(statements) > 3 and all(words in page for words in statements),
+                  f"rows and page differ:\n{page}\n{statements}")
+    numbers = {row["topic"]: row for row in rows if row["severity"] == "number"}
+    doctor.expect(numbers["packets"]["count"] == len(cut) and numbers["snaplen"]["count"] == 200,
+                  f"numbers: {numbers}")
+    share = 100 * numbers["packets cut"]["count"] / len(cut)
+    doctor.expect(abs(numbers["packets cut"]["share"] - share) < 0.001 < share, "a share")
+    doctor.expect(sum(row["severity"] == "measure" for row in rows) == 5, "measures")
+    doctor.expect([row["statement"].startswith("tcpdump ") for row in rows
+                   if row["severity"] == "advice"] == [True], "advice")
+    doctor.expect(all(row["files"] == 1 for row in rows), "files of the point")
+    wrong = subprocess.run([doctor.program, "doctor", "--format", "html", short],
+                           capture_output=True, check=False)
+    doctor.expect(wrong.returncode == 1 and not wrong.stdout, "html is no format of rows")
+
+
 def try_clock(doctor, top):
     path = top / "clock.pcap"
     late = struct.pack("<IIII", RAW_IP_SECOND + 864000, 0, 48, 48) + udp(53, bytes(20))
@@ -120,6 +150,7 @@ def main():
         try_ring(doctor, top, samples)
         try_traffic(doctor, top)
         try_clock(doctor, top)
+        try_rows(doctor, top, samples)
         try_interrupt(doctor, top)
     print("\n".join(doctor.wrong) if doctor.wrong else "the doctor says what is there")
     sys.exit(bool(doctor.wrong))

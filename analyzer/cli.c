@@ -100,7 +100,8 @@ static const char HELP_INGEST[] =
 static const char HELP_REPORT[] =
     "usage: firstflight report [-d DB] [NAME] [OPTION]...\n"
     "\n"
-    "Answers a question about the connections in the database: which one, says NAME, below.\n"
+    "Answers a question about the connections in the database: that of the report NAME (see below),\n"
+    "without one regions.\n"
     "\n"
     "      --by COLUMN,...     group by these columns of table flow instead of client_region\n"
     "      --where SQL         only flows for which this is true, as \"sni = 'www.example.com'\"\n"
@@ -128,7 +129,7 @@ static const char HELP_FLOWS[] =
     "-2h\n"
     "      --community-id ID   only flows with that Community ID\n"
     "      --limit N           at most N flows (20)\n"
-    "      --format FORMAT     table (default), csv or json\n"
+    "      --format FORMAT     table (default), csv, json, ndjson or markdown\n"
     "  -o, --output FILE       write there instead of standard output\n"
     "  -d, --database DB       the database file (firstflight.db)\n";
 
@@ -172,7 +173,7 @@ static const char HELP_JUDGE[] =
     "\n"
     "      --check             change nothing; judge the connections that were decrypted (ingest\n"
     "                          --keylog) as if there were no keys, and count where that is wrong\n"
-    "      --format FORMAT     table (default), csv or json\n"
+    "      --format FORMAT     table (default), csv, json, ndjson or markdown\n"
     "      --max-memory SIZE   for facts that wait to be judged, as 512M or 2G (1G)\n"
     "  -o, --output FILE       write there instead of standard output\n"
     "  -d, --database DB       the database file (firstflight.db)\n";
@@ -229,7 +230,7 @@ static const char HELP_CAPTURES[] =
     "them and why, what was damaged, and how far the clocks of points that saw the same\n"
     "connections are apart (in csv and json: see the view point_clock).\n"
     "\n"
-    "      --format FORMAT     table (default), csv or json\n"
+    "      --format FORMAT     table (default), csv, json, ndjson or markdown\n"
     "  -o, --output FILE       write there instead of standard output\n"
     "  -d, --database DB       the database file (firstflight.db)\n";
 

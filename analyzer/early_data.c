@@ -210,11 +210,11 @@ enum status early_data_fill(struct page *p, const struct selection *s, struct te
 {
     struct overview overview;
     int64_t numbers[NUMBER_COUNT] = { 0 };
-    enum status status = overview_read(s, &overview, error);
+    enum status status = overview_count(s, &overview, error);
     if (status != STATUS_OK)
         return status;
     overview_add_subject(&overview, s, p);
-    status = page_read_numbers(s, NUMBERS_SQL, NULL, numbers, NUMBER_COUNT, error);
+    status = page_read_numbers(s, NUMBERS_SQL, numbers, NUMBER_COUNT, error);
     for (size_t i = 0; i < sizeof TABLES / sizeof *TABLES && status == STATUS_OK; i++)
         status = page_add_query(p, s, &TABLES[i], error);
     if (status == STATUS_OK)

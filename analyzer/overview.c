@@ -101,17 +101,20 @@ static enum status read_words(const struct selection *s, struct overview *o, str
     return status == STATUS_END ? STATUS_OK : status;
 }
 
-enum status overview_read(const struct selection *s, struct overview *ret_overview,
-                          struct text *error)
+enum status overview_count(const struct selection *s, struct overview *ret_overview,
+                           struct text *error)
 {
     struct overview *o = ret_overview;
     *o = (struct overview){ 0 };
     enum status status = read_counts(s, o, error);
-    if (status == STATUS_OK)
-        status = read_not_inbound(s, o, error);
-    if (status == STATUS_OK)
-        status = read_words(s, o, error);
-    return status;
+    return status == STATUS_OK ? read_not_inbound(s, o, error) : status;
+}
+
+enum status overview_read(const struct selection *s, struct overview *ret_overview,
+                          struct text *error)
+{
+    enum status status = overview_count(s, ret_overview, error);
+    return status == STATUS_OK ? read_words(s, ret_overview, error) : status;
 }
 
 /* ---- on a page ---- */

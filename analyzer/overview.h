@@ -31,7 +31,18 @@ struct overview {
     struct word_counts left_out; /* why flows were not measured */
 };
 
-/* Reads the overview of a selection. On failure error has the text. */
+/* Counts the flows of a selection, and leaves the words empty. On failure error has the text. */
+MUST_USE enum status overview_count(const struct selection *s, struct overview *ret_overview,
+                                    struct text *error);
+
+/* Columns that a selection which is kept must have for that, and for the words besides. */
+#define OVERVIEW_COUNT_COLUMNS "site"
+#define OVERVIEW_COLUMNS                                                                           \
+    OVERVIEW_COUNT_COLUMNS                                                                         \
+    ", vantage, handshake_basis, response_basis, client_region_basis, perceived_ns, syn_seen,"     \
+    " sides_seen, outcome, request_at_ns, response_at_ns, response_low_at_ns"
+
+/* Reads the whole overview of a selection. On failure error has the text. */
 MUST_USE enum status overview_read(const struct selection *s, struct overview *ret_overview,
                                    struct text *error);
 

@@ -3,22 +3,33 @@
 
 #include <stdlib.h>
 
-static enum status open_query(const struct selection *s, const char *sql, const char *rules,
-                              struct query **ret_query, struct text *error)
+static enum status open_query(const struct selection *s, const char *sql, struct query **ret_query,
+                              struct text *error)
+{
+    struct text whole = { 0 };
+    selection_add_sql(s, sql, &whole);
+    enum status status =
+        whole.failed ? STATUS_NO_MEMORY : selection_query(s, text_string(&whole), ret_query, error);
+    text_done(&whole);
+    return status;
+}
+
+enum status page_keep(const struct selection *s, const char *name, const char *sql,
+                      const char *rules, struct text *error)
 {
     struct text whole = { 0 };
     selection_add_sql(s, sql, &whole);
     struct query *q = NULL;
-    enum status status =
-        whole.failed ? STATUS_NO_MEMORY : selection_query(s, text_string(&whole), &q, error);
+    enum status status = whole.failed
+                             ? STATUS_NO_MEMORY
+                             : selection_query_keeping(s, name, text_string(&whole), &q, error);
     text_done(&whole);
     if (status == STATUS_OK && rules)
         status = query_bind_text(q, ":rules", text_bytes(rules));
     if (status == STATUS_OK)
-        *ret_query = q;
-    else
-        query_close(q);
-    return status;
+        status = selection_next(s, q, error);
+    query_close(q);
+    return status == STATUS_END ? STATUS_OK : status;
 }
 
 /* "client region" of client_region; the caller frees it. */
@@ -59,7 +70,7 @@ enum status page_add_query(struct page *p, const struct selection *s, const stru
 {
     struct query *query = NULL;
     size_t rows = 0;
-    enum status status = open_query(s, q->sql, q->rules, &query, error);
+    enum status status = open_query(s, q->sql, &query, error);
     if (status == STATUS_OK)
         status = start_table(p, s, q);
     while (status == STATUS_OK && (status = selection_next(s, query, error)) == STATUS_OK) {
@@ -75,11 +86,11 @@ enum status page_add_query(struct page *p, const struct selection *s, const stru
     return STATUS_OK;
 }
 
-enum status page_read_numbers(const struct selection *s, const char *sql, const char *rules,
-                              int64_t *ret_numbers, size_t count, struct text *error)
+enum status page_read_numbers(const struct selection *s, const char *sql, int64_t *ret_numbers,
+                              size_t count, struct text *error)
 {
     struct query *q = NULL;
-    enum status status = open_query(s, sql, rules, &q, error);
+    enum status status = open_query(s, sql, &q, error);
     if (status == STATUS_OK)
         status = selection_next(s, q, error);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
@@ -92,7 +103,7 @@ enum status page_read_word(const struct selection *s, const char *sql, struct te
                            int64_t *ret_count, struct text *error)
 {
     struct query *q = NULL;
-    enum status status = open_query(s, sql, NULL, &q, error);
+    enum status status = open_query(s, sql, &q, error);
     if (status == STATUS_OK)
         status = selection_next(s, q, error);
     text_clear(ret_word);

@@ -19,14 +19,20 @@ struct page_query {
     bool by; /* the result begins with the --by columns, for which nothing stands in `columns` */
     const struct page_column *columns;
     size_t column_count;
-    const char *rules; /* bound to :rules; NULL: the SQL has none */
 };
 
 /* A table whose columns are an array. */
 #define PAGE_QUERY(name, heading, by, sql, columns)                                                \
     {                                                                                              \
-        name, heading, sql, by, columns, sizeof(columns) / sizeof *(columns), NULL                 \
+        name, heading, sql, by, columns, sizeof(columns) / sizeof *(columns)                       \
     }
+
+/*
+ * Keeps the rows of such SQL as a relation of that name, which later queries of the selection can
+ * read. rules: bound to :rules; NULL: not bound. On failure error has the text.
+ */
+MUST_USE enum status page_keep(const struct selection *s, const char *name, const char *sql,
+                               const char *rules, struct text *error);
 
 /* Adds a table of all rows. On failure error has the text. */
 MUST_USE enum status page_add_query(struct page *p, const struct selection *s,
@@ -37,8 +43,7 @@ void page_add_count(struct page *p, const char *name, int64_t count, const char 
 
 /* Reads the first row of such SQL as integers; NULL gives 0. */
 MUST_USE enum status page_read_numbers(const struct selection *s, const char *sql,
-                                       const char *rules, int64_t *ret_numbers, size_t count,
-                                       struct text *error);
+                                       int64_t *ret_numbers, size_t count, struct text *error);
 
 /*
  * Reads the first row of such SQL: a word, and a count beside it. The word is empty where there is

@@ -14,24 +14,25 @@
 /* One text for both, since a join by IS finds no index; CROSS JOIN holds SQLite to this order: flows
  * once, and for each its name by that index. */
 #define KEY "ifnull('=' || early_data_rule, ifnull(':' || sni, ''))"
-#define RELATIONS                                                                                  \
-    ", rule AS MATERIALIZED (SELECT pattern, allowed, comment FROM early_data_rule"                \
-    " WHERE :rules IS NULL UNION ALL SELECT json_extract(value, '$[0]'),"                          \
-    " json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(:rules)),"           \
-    " offered AS NOT MATERIALIZED (SELECT * FROM ours WHERE early_data IN ('accepted', "           \
-    "'rejected', 'unknown')),"                                                                     \
-    " name AS MATERIALIZED (SELECT " KEY " AS key, ifnull(early_data_rule,"                        \
-    " (SELECT pattern FROM rule WHERE lower(sni) GLOB pattern"                                     \
-    " ORDER BY length(pattern) DESC, pattern LIMIT 1)) AS fits"                                    \
-    " FROM offered GROUP BY key),"                                                                 \
-    " checked AS NOT MATERIALIZED (SELECT offered.*, name.fits, rule.comment, CASE WHEN "          \
-    "rule.allowed = 0"                                                                             \
-    " THEN 'forbidden' WHEN rule.allowed = 1 THEN 'allowed' WHEN early_data_rule IS NOT NULL "     \
-    "THEN 'no_rule'"                                                                               \
-    " WHEN offered.sni IS NULL THEN 'not_checked'"                                                 \
-    " WHEN length(offered.sni) = 32 AND offered.sni NOT GLOB '*[^0-9a-f]*' THEN 'not_checked'"     \
-    " ELSE 'no_rule' END AS finding FROM offered"                                                  \
-    " CROSS JOIN name ON name.key = " KEY " LEFT JOIN rule ON rule.pattern = name.fits) "
+static const char RULE_SQL[] =
+    "SELECT pattern, allowed, comment FROM early_data_rule WHERE :rules IS NULL"
+    " UNION ALL SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'),"
+    " json_extract(value, '$[2]') FROM json_each(:rules)";
+
+/* Flows that offered early data, each with the rule that fits and what it says; reads `rule`. */
+static const char CHECKED_SQL[] =
+    ", offered AS NOT MATERIALIZED (SELECT * FROM ours"
+    " WHERE early_data IN ('accepted', 'rejected', 'unknown')),"
+    " name AS MATERIALIZED (SELECT " KEY " AS key, ifnull(early_data_rule,"
+    " (SELECT pattern FROM rule WHERE lower(sni) GLOB pattern"
+    " ORDER BY length(pattern) DESC, pattern LIMIT 1)) AS fits"
+    " FROM offered GROUP BY key)"
+    " SELECT offered.*, name.fits, rule.comment, CASE WHEN rule.allowed = 0 THEN 'forbidden'"
+    " WHEN rule.allowed = 1 THEN 'allowed' WHEN early_data_rule IS NOT NULL THEN 'no_rule'"
+    " WHEN offered.sni IS NULL THEN 'not_checked'"
+    " WHEN length(offered.sni) = 32 AND offered.sni NOT GLOB '*[^0-9a-f]*' THEN 'not_checked'"
+    " ELSE 'no_rule' END AS finding FROM offered"
+    " CROSS JOIN name ON name.key = " KEY " LEFT JOIN rule ON rule.pattern = name.fits";
 
 /* ---- where it must not be ---- */
 
@@ -39,7 +40,7 @@
     "CASE WHEN sum(early_data_basis = '" word "') > 0"                                             \
     " THEN '" word " ' || sum(early_data_basis = '" word "') || ', ' ELSE '' END"
 
-static const char FORBIDDEN_SQL[] = RELATIONS
+static const char FORBIDDEN_SQL[] =
     "SELECT {by,} fits, count(*) AS offers, sum(early_data = 'accepted') AS taken,"
     " sum(early_data = 'rejected'), sum(early_data = 'unknown'), sum(early_data_bytes),"
     " count(DISTINCT ifnull(client_prefix, client_ip)), group_concat(DISTINCT site),"
@@ -68,7 +69,7 @@ static const struct page_column FORBIDDEN_COLUMNS[] = {
 /* ---- all that was offered, by finding ---- */
 
 static const char FINDINGS_SQL[] =
-    RELATIONS "SELECT finding, count(DISTINCT sni), count(*), sum(early_data = 'accepted'),"
+    "SELECT finding, count(DISTINCT sni), count(*), sum(early_data = 'accepted'),"
               " sum(early_data_bytes) FROM checked GROUP BY finding"
               " ORDER BY finding = 'forbidden' DESC, finding = 'not_checked' DESC, finding DESC";
 
@@ -100,7 +101,7 @@ enum number {
     NUMBER_COUNT
 };
 
-static const char NUMBERS_SQL[] = RELATIONS
+static const char NUMBERS_SQL[] =
     "SELECT (SELECT count(*) FROM rule),"
     " (SELECT count(*) FROM rule WHERE comment LIKE 'starter set:%'),"
     " count(*), (SELECT count(*) FROM ours WHERE early_data IS NOT NULL),"
@@ -152,17 +153,18 @@ static enum status build(struct page *p, const struct selection *s, const char *
 {
     struct overview overview;
     int64_t numbers[NUMBER_COUNT] = { 0 };
-    enum status status = overview_read(s, &overview, error);
+    enum status status = overview_count(s, &overview, error);
     if (status == STATUS_OK)
-        status = page_read_numbers(s, NUMBERS_SQL, rules, numbers, NUMBER_COUNT, error);
+        status = page_keep(s, "rule", RULE_SQL, rules, error);
+    if (status == STATUS_OK)
+        status = page_keep(s, "checked", CHECKED_SQL, NULL, error);
+    if (status == STATUS_OK)
+        status = page_read_numbers(s, NUMBERS_SQL, numbers, NUMBER_COUNT, error);
     if (status != STATUS_OK)
         return status;
     overview_add_subject(&overview, s, p);
-    for (size_t i = 0; i < sizeof TABLES / sizeof *TABLES && status == STATUS_OK; i++) {
-        struct page_query table = TABLES[i];
-        table.rules = rules;
-        status = page_add_query(p, s, &table, error);
-    }
+    for (size_t i = 0; i < sizeof TABLES / sizeof *TABLES && status == STATUS_OK; i++)
+        status = page_add_query(p, s, &TABLES[i], error);
     warn(p, numbers);
     add_facts(p, s, numbers);
     overview_add_legs(&overview, s, p);

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-enum { WAIT_FOR_LOCK_MS = 5000, CACHE_KIB = 64 * 1024 };
+/* KEPT_KIB: memory for relations that are kept; what is beyond it lies in a temporary file. */
+enum { WAIT_FOR_LOCK_MS = 5000, CACHE_KIB = 64 * 1024, KEPT_KIB = 192 * 1024 };
 
 struct database {
     sqlite3 *db;
@@ -183,8 +184,10 @@ static enum status protect(struct database *d)
 {
     sqlite3_db_config(d->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_limit(d->db, SQLITE_LIMIT_ATTACHED, 0);
-    char settings[64];
-    (void)snprintf(settings, sizeof settings, "PRAGMA cache_size = -%d", CACHE_KIB);
+    char settings[128];
+    (void)snprintf(settings, sizeof settings,
+                   "PRAGMA main.cache_size = -%d; PRAGMA temp.cache_size = -%d", CACHE_KIB,
+                   KEPT_KIB);
     bool ok = sqlite3_exec(d->db, settings, NULL, NULL, NULL) == SQLITE_OK &&
               sql_functions_register(d->db) == SQLITE_OK;
     return ok ? STATUS_OK : fail(d);
@@ -236,7 +239,7 @@ static bool is_rest_empty(sqlite3 *db, const char *rest)
     return true;
 }
 
-/* Makes the statement, or says why the SQL is not one that reads. */
+/* Makes the statement, or says why the SQL is not one. */
 static enum status prepare(struct database *d, const char *sql, sqlite3_stmt **ret_statement)
 {
     const char *rest = sql;
@@ -246,15 +249,20 @@ static enum status prepare(struct database *d, const char *sql, sqlite3_stmt **r
         return fail_sql(d, "there is no SQL statement");
     if (!is_rest_empty(d->db, rest))
         return fail_sql(d, "more than one SQL statement");
-    if (!sqlite3_stmt_readonly(*ret_statement))
-        return fail_sql(d, "the statement would write, but the database is open for reading only");
     return STATUS_OK;
 }
 
-enum status query_open(struct database *d, const char *sql, struct query **ret_query)
+static enum status check_reads(struct database *d, sqlite3_stmt *statement)
 {
-    sqlite3_stmt *statement = NULL;
-    enum status status = prepare(d, sql, &statement);
+    if (sqlite3_stmt_readonly(statement))
+        return STATUS_OK;
+    return fail_sql(d, "the statement would write, but the database is open for reading only");
+}
+
+/* A query of a statement that could be made, or the status that it could not be made with. */
+static enum status open_prepared(struct database *d, sqlite3_stmt *statement, enum status status,
+                                 struct query **ret_query)
+{
     struct query *q = status == STATUS_OK ? malloc(sizeof *q) : NULL;
     if (q == NULL) {
         sqlite3_finalize(statement);
@@ -263,6 +271,34 @@ enum status query_open(struct database *d, const char *sql, struct query **ret_q
     *q = (struct query){ d, statement };
     *ret_query = q;
     return STATUS_OK;
+}
+
+enum status query_open(struct database *d, const char *sql, struct query **ret_query)
+{
+    sqlite3_stmt *statement = NULL;
+    enum status status = prepare(d, sql, &statement);
+    if (status == STATUS_OK)
+        status = check_reads(d, statement);
+    return open_prepared(d, statement, status, ret_query);
+}
+
+enum status query_open_keeping(struct database *d, const char *name, const char *sql,
+                               struct query **ret_query)
+{
+    struct text drop = { 0 }, create = { 0 };
+    text_addf(&drop, "DROP TABLE IF EXISTS temp.%s", name);
+    text_addf(&create, "CREATE TEMP TABLE %s AS %s", name, sql);
+    sqlite3_stmt *statement = NULL;
+    enum status status = STATUS_OK;
+    if (drop.failed || create.failed)
+        status = fail_with(d, STATUS_NO_MEMORY, "out of memory");
+    else if (sqlite3_exec(d->db, text_string(&drop), NULL, NULL, NULL) != SQLITE_OK)
+        status = fail(d);
+    else
+        status = prepare(d, text_string(&create), &statement);
+    text_done(&drop);
+    text_done(&create);
+    return open_prepared(d, statement, status, ret_query);
 }
 
 void query_close(struct query *q)

@@ -37,6 +37,15 @@ void database_close(struct database *d);
 MUST_USE enum status query_open(struct database *d, const char *sql, struct query **ret_query);
 void query_close(struct query *q); /* NULL is accepted */
 
+/*
+ * Makes a query that gives no row but keeps those of the SQL, a SELECT without parentheses around
+ * it, as a relation of that name, a plain one, in place of an older one of it. All later queries of
+ * this database can read it; it goes with database_close(). It is kept in memory, and what is too
+ * much for that in a temporary file. Fails as query_open() and query_next().
+ */
+MUST_USE enum status query_open_keeping(struct database *d, const char *name, const char *sql,
+                                        struct query **ret_query);
+
 /* Binds the parameter of that name, as ":since". STATUS_USAGE: the SQL has none of that name. */
 MUST_USE enum status query_bind_integer(struct query *q, const char *name, int64_t value);
 MUST_USE enum status query_bind_real(struct query *q, const char *name, double value);

@@ -11,8 +11,17 @@
  * was retransmitted, also as a SYN that came late, has one answer and is one row.
  */
 #define ISO(ns) "strftime('%Y-%m-%dT%H:%M:%SZ', " ns " / 1000000000, 'unixepoch')"
+/* Few ClientHellos and tickets come twice: only the flows of these are looked at closely. */
+static const char AGAIN_SQL[] =
+    "SELECT * FROM ours WHERE client_hello_hash IN (SELECT client_hello_hash FROM ours"
+    " GROUP BY client_hello_hash HAVING count(*) > 1)";
+static const char REUSED_SQL[] =
+    "SELECT * FROM ours WHERE client_hello_hash IS NOT NULL AND psk_identity_hash IN"
+    " (SELECT psk_identity_hash FROM ours WHERE client_hello_hash IS NOT NULL"
+    " GROUP BY psk_identity_hash HAVING count(*) > 1)";
+
 #define RELATIONS                                                                                  \
-    ", copied AS MATERIALIZED (SELECT client_hello_hash AS hello FROM ours"                        \
+    ", copied AS MATERIALIZED (SELECT client_hello_hash AS hello FROM again"                       \
     " WHERE client_hello_hash IS NOT NULL GROUP BY hello"                                          \
     " HAVING count(DISTINCT server_random_hash) > 1),"                                             \
     " connection AS MATERIALIZED (SELECT {by,} client_hello_hash AS hello, min(sni) AS sni,"       \
@@ -20,7 +29,7 @@
     " max(early_data IS 'rejected') AND NOT max(early_data IS 'accepted') AS rejected,"            \
     " max(early_data IS 'unknown') AND NOT max(early_data IN ('accepted', 'rejected'))"            \
     " AS unknown, min(client_ip) AS client, min(site) AS site, min(start_epoch_ns) AS start_ns,"   \
-    " min(flow_id) AS flow_id FROM ours WHERE server_random_hash IS NOT NULL"                      \
+    " min(flow_id) AS flow_id FROM again WHERE server_random_hash IS NOT NULL"                     \
     " AND client_hello_hash IN (SELECT hello FROM copied)"                                         \
     " GROUP BY {by,} client_hello_hash, server_random_hash) "
 
@@ -76,10 +85,8 @@ static const char TICKETS_SQL[] =
     " count(DISTINCT ifnull(client_prefix, client_ip)), group_concat(DISTINCT site),"
     " " ISO("min(start_epoch_ns)") ", " ISO(
         "max(start_epoch_ns)") ", min(flow_id),"
-                               " psk_identity_hash FROM ours"
-                               " WHERE psk_identity_hash IS NOT NULL AND client_hello_hash IS NOT "
-                               "NULL"
-                               " GROUP BY psk_identity_hash HAVING count(*) > 1 AND uses > 1"
+                               " psk_identity_hash FROM reused"
+                               " GROUP BY psk_identity_hash HAVING uses > 1"
                                " ORDER BY uses DESC, psk_identity_hash LIMIT 50";
 
 static const struct page_column TICKETS_COLUMNS[] = {
@@ -114,26 +121,32 @@ enum number {
     NUMBER_COUNT
 };
 
+/* A ClientHello that came once is one connection if it was answered, and nothing else. */
 static const char NUMBERS_SQL[] =
     ", answer AS (SELECT client_hello_hash AS hello, server_random_hash AS random,"
     " count(*) AS flows, max(early_data IS 'accepted') AS accepted,"
     " max(early_data IS NOT 'not_offered') AS offered,"
-    " count(DISTINCT client_ip || ' ' || client_port) AS clients FROM ours"
-    " WHERE client_hello_hash IS NOT NULL GROUP BY hello, random),"
+    " count(DISTINCT client_ip || ' ' || client_port) AS clients FROM again"
+    " GROUP BY hello, random),"
     " hello AS (SELECT sum(CASE WHEN random IS NOT NULL THEN flows END) AS flows,"
     " count(random) AS connections, count(random) > 1 AS repeated, max(offered) AS offered,"
     " sum(CASE WHEN random IS NOT NULL THEN accepted END) AS accepted,"
     " count(random) < 2 AND count(*) > count(random) AND sum(clients) > 1 AS unclear"
     " FROM answer GROUP BY hello),"
-    " reused AS (SELECT 1 FROM ours WHERE psk_identity_hash IS NOT NULL"
-    " AND client_hello_hash IS NOT NULL GROUP BY psk_identity_hash"
-    " HAVING count(*) > 1 AND count(DISTINCT client_hello_hash) > 1)"
-    " SELECT sum(flows), sum(connections), sum(repeated), sum(repeated AND offered),"
-    " sum(repeated AND accepted > 1), sum(unclear),"
-    " (SELECT count(*) FROM ours WHERE client_hello_hash IS NULL),"
-    " (SELECT count(*) FROM ours WHERE client_hello_hash IS NOT NULL"
-    " AND server_random_hash IS NULL), (SELECT count(DISTINCT point) FROM capture"
-    " WHERE capture_id IN (SELECT capture_id FROM ours)), (SELECT count(*) FROM reused) FROM hello";
+    " twice AS MATERIALIZED (SELECT ifnull(sum(flows), 0) AS flows,"
+    " ifnull(sum(connections), 0) AS connections, sum(repeated) AS repeated,"
+    " sum(repeated AND offered) AS repeated_offered,"
+    " sum(repeated AND accepted > 1) AS accepted_twice, sum(unclear) AS unclear FROM hello),"
+    " whole AS MATERIALIZED (SELECT"
+    " sum(client_hello_hash IS NOT NULL AND server_random_hash IS NOT NULL) AS flows,"
+    " sum(client_hello_hash IS NULL) AS no_hello,"
+    " sum(client_hello_hash IS NOT NULL AND server_random_hash IS NULL) AS no_answer FROM ours)"
+    " SELECT whole.flows, whole.flows - twice.flows + twice.connections, repeated,"
+    " repeated_offered, accepted_twice, unclear, no_hello, no_answer,"
+    " (SELECT count(DISTINCT point) FROM capture"
+    " WHERE capture_id IN (SELECT capture_id FROM ours)),"
+    " (SELECT count(*) FROM (SELECT 1 FROM reused GROUP BY psk_identity_hash"
+    " HAVING count(DISTINCT client_hello_hash) > 1)) FROM twice, whole";
 
 static void add_verdict(struct page *p, const int64_t *n)
 {
@@ -168,9 +181,13 @@ enum status replays_fill(struct page *p, const struct selection *s, struct text 
 {
     struct overview overview;
     int64_t numbers[NUMBER_COUNT] = { 0 };
-    enum status status = overview_read(s, &overview, error);
+    enum status status = overview_count(s, &overview, error);
     if (status == STATUS_OK)
-        status = page_read_numbers(s, NUMBERS_SQL, NULL, numbers, NUMBER_COUNT, error);
+        status = page_keep(s, "again", AGAIN_SQL, NULL, error);
+    if (status == STATUS_OK)
+        status = page_keep(s, "reused", REUSED_SQL, NULL, error);
+    if (status == STATUS_OK)
+        status = page_read_numbers(s, NUMBERS_SQL, numbers, NUMBER_COUNT, error);
     if (status != STATUS_OK)
         return status;
     overview_add_subject(&overview, s, p);

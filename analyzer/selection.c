@@ -226,42 +226,112 @@ static bool is_narrow(const struct selection *s)
 }
 
 /* A plus sign keeps SQLite from using the index, which it would always take for faster. */
-static void add_relations(const struct selection *s, struct text *sql)
+static void add_selected(const struct selection *s, const char *columns, struct text *sql)
 {
     const char *sign = is_narrow(s) ? "" : "+";
     text_addf(sql,
-              "WITH selected AS NOT MATERIALIZED (SELECT * FROM flow"
+              "SELECT %s FROM flow"
               " WHERE %sstart_epoch_ns >= :since AND %sstart_epoch_ns < :until",
-              sign, sign);
+              columns, sign, sign);
     if (s->where)
         text_addf(sql, " AND (\n%s\n)",
                   s->where); /* on lines of its own: it may end in a comment */
-    text_add(sql, "), ours AS NOT MATERIALIZED (SELECT * FROM selected WHERE handshake <> 'none'");
+}
+
+static void add_relations(const struct selection *s, struct text *sql)
+{
+    text_add(sql, "WITH ");
+    if (!s->kept) {
+        text_add(sql, "selected AS NOT MATERIALIZED (");
+        add_selected(s, "*", sql);
+        text_add(sql, "), ");
+    }
+    text_add(sql, "ours AS NOT MATERIALIZED (SELECT * FROM selected WHERE handshake <> 'none'");
     if (!s->every_leg)
         text_add(sql, " AND leg IN ('inbound', 'unknown')");
     text_add(sql, ") ");
 }
 
-enum status selection_query(const struct selection *s, const char *sql, struct query **ret_query,
-                            struct text *error)
+static enum status bind_window(const struct selection *s, struct query *q)
 {
-    struct text whole = { 0 };
-    add_relations(s, &whole);
-    text_add(&whole, sql);
-    struct query *q = NULL;
-    enum status status =
-        whole.failed ? STATUS_NO_MEMORY : query_open(s->database, text_string(&whole), &q);
-    if (status == STATUS_OK)
-        status = query_bind_integer(q, ":since", s->since_ns);
-    if (status == STATUS_OK)
-        status = query_bind_integer(q, ":until", s->until_ns);
-    text_done(&whole);
+    enum status status = query_bind_integer(q, ":since", s->since_ns);
+    return status == STATUS_OK ? query_bind_integer(q, ":until", s->until_ns) : status;
+}
+
+/* Closes a query that could not be made, and keeps why. */
+static enum status end_open(const struct selection *s, enum status status, struct query *q,
+                            struct query **ret_query, struct text *error)
+{
     if (status != STATUS_OK) {
         query_close(q);
         return failed(s->database, status, error);
     }
     *ret_query = q;
     return STATUS_OK;
+}
+
+/* Opens a query over the relations; with a name, one that keeps its rows. */
+static enum status open_query(const struct selection *s, const char *name, const char *sql,
+                              struct query **ret_query, struct text *error)
+{
+    struct text whole = { 0 };
+    add_relations(s, &whole);
+    text_add(&whole, sql);
+    struct query *q = NULL;
+    enum status status = STATUS_NO_MEMORY;
+    if (!whole.failed)
+        status = name ? query_open_keeping(s->database, name, text_string(&whole), &q)
+                      : query_open(s->database, text_string(&whole), &q);
+    if (status == STATUS_OK && !s->kept)
+        status = bind_window(s, q);
+    text_done(&whole);
+    return end_open(s, status, q, ret_query, error);
+}
+
+enum status selection_query(const struct selection *s, const char *sql, struct query **ret_query,
+                            struct text *error)
+{
+    return open_query(s, NULL, sql, ret_query, error);
+}
+
+enum status selection_query_keeping(const struct selection *s, const char *name, const char *sql,
+                                    struct query **ret_query, struct text *error)
+{
+    return open_query(s, name, sql, ret_query, error);
+}
+
+/* ---- relations that are kept ---- */
+
+/* Runs a query that keeps its rows. */
+static enum status run_keeping(const struct selection *s, struct query *q, struct text *error)
+{
+    enum status status = selection_next(s, q, error);
+    query_close(q);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+enum status selection_keep(struct selection *s, const char *columns, struct text *error)
+{
+    struct text all = { 0 }, sql = { 0 };
+    text_addf(&all, "flow_id, start_epoch_ns, leg, handshake, %s", columns);
+    for (size_t i = 0; i < s->by_count; i++) {
+        if (!has_name(text_string(&all), s->by[i]))
+            text_addf(&all, ", \"%s\"", s->by[i]);
+    }
+    add_selected(s, text_string(&all), &sql);
+    struct query *q = NULL;
+    enum status status = all.failed || sql.failed
+                             ? STATUS_NO_MEMORY
+                             : query_open_keeping(s->database, "selected", text_string(&sql), &q);
+    if (status == STATUS_OK)
+        status = bind_window(s, q);
+    text_done(&all);
+    text_done(&sql);
+    status = end_open(s, status, q, &q, error);
+    if (status == STATUS_OK)
+        status = run_keeping(s, q, error);
+    s->kept = status == STATUS_OK;
+    return status;
 }
 
 enum status selection_next(const struct selection *s, struct query *q, struct text *error)

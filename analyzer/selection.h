@@ -37,6 +37,7 @@ struct selection {
     const char *rules_file; /* of the options */
     bool every_leg;    /* --where speaks of leg itself: flows that are not to us are not left out */
     bool limited;      /* any of where, since, until was given */
+    bool kept;         /* by selection_keep() */
     struct span data;  /* first and last start of a flow in the database */
     int64_t since_ns, until_ns; /* flows that start from ... on and before ... */
     /* The window to compare with; without --baseline as long as and right before that of --since,
@@ -63,6 +64,19 @@ void selection_done(struct selection *s);
  */
 MUST_USE enum status selection_query(const struct selection *s, const char *sql,
                                      struct query **ret_query, struct text *error);
+
+/*
+ * Reads the selected flows once and keeps these columns of them, apart from flow_id,
+ * start_epoch_ns, leg, handshake and those of --by, for all later queries: the table is wide, and
+ * reading it again and again is what takes long. --where may speak of any column. The window of
+ * the selection must not be changed behind this.
+ */
+MUST_USE enum status selection_keep(struct selection *s, const char *columns, struct text *error);
+
+/* selection_query() by query_open_keeping(): later queries of the selection can read the rows. */
+MUST_USE enum status selection_query_keeping(const struct selection *s, const char *name,
+                                             const char *sql, struct query **ret_query,
+                                             struct text *error);
 
 /* query_next(), which on failure leaves the text in error. */
 MUST_USE enum status selection_next(const struct selection *s, struct query *q, struct text *error);

@@ -12,30 +12,31 @@
  * together. CROSS JOIN holds SQLite to this order: flows once, and for each its name by an index.
  */
 #define ISO(ns) "strftime('%Y-%m-%dT%H:%M:%SZ', " ns " / 1000000000, 'unixepoch')"
-#define RELATIONS                                                                                  \
-    ", ticket AS (SELECT ticket_key_name AS name, ifnull(psk_identity_hash, client_ip) AS ticket," \
-    " start_epoch_ns FROM ours WHERE ticket_key_name IS NOT NULL UNION ALL"                        \
-    " SELECT issued_ticket_key_name, ifnull(server_random_hash, flow_uid), start_epoch_ns"         \
-    " FROM ours WHERE issued_ticket_key_name IS NOT NULL),"                                        \
-    " name AS MATERIALIZED (SELECT name, count(DISTINCT ticket) > 1 AS is_key,"                    \
-    " min(start_epoch_ns) AS first_ns FROM ticket GROUP BY name),"                                 \
-    " short AS MATERIALIZED (SELECT substr(name, 1, 8) AS name, min(first_ns) AS first_ns"         \
-    " FROM name WHERE NOT is_key GROUP BY substr(name, 1, 8) HAVING count(*) > 2),"                \
-    " key AS MATERIALIZED (SELECT name.name, CASE WHEN is_key THEN name.name ELSE short.name END"  \
-    " AS key, CASE WHEN is_key THEN name.first_ns ELSE short.first_ns END AS first_ns"             \
-    " FROM name LEFT JOIN short ON short.name = substr(name.name, 1, 8)),"                         \
-    " seen AS (SELECT {by,} key, ticket_key_name AS name, 1 AS offer,"                             \
-    " resumed_by IN ('ticket', 'psk') IS TRUE AS accepted,"                                        \
-    " start_epoch_ns - first_ns AS age_ns, start_epoch_ns, flow_id"                                \
-    " FROM ours CROSS JOIN key ON key.name = ticket_key_name"                                            \
-    " WHERE handshake IN ('full', 'resumed', '0-rtt') UNION ALL"                                   \
-    " SELECT {by,} key, issued_ticket_key_name, 0, 0, NULL, start_epoch_ns, flow_id"               \
-    " FROM ours CROSS JOIN key ON key.name = issued_ticket_key_name) "
+/* Each ticket offered or issued, with the key that it names, if any. */
+static const char SEEN_SQL[] =
+    ", ticket AS (SELECT ticket_key_name AS name, ifnull(psk_identity_hash, client_ip) AS ticket,"
+    " start_epoch_ns FROM ours WHERE ticket_key_name IS NOT NULL UNION ALL"
+    " SELECT issued_ticket_key_name, ifnull(server_random_hash, flow_uid), start_epoch_ns"
+    " FROM ours WHERE issued_ticket_key_name IS NOT NULL),"
+    " name AS MATERIALIZED (SELECT name, min(ticket) IS NOT max(ticket) AS is_key,"
+    " min(start_epoch_ns) AS first_ns FROM ticket GROUP BY name),"
+    " short AS MATERIALIZED (SELECT substr(name, 1, 8) AS name, min(first_ns) AS first_ns"
+    " FROM name WHERE NOT is_key GROUP BY substr(name, 1, 8) HAVING count(*) > 2),"
+    " key AS MATERIALIZED (SELECT name.name, CASE WHEN is_key THEN name.name ELSE short.name END"
+    " AS key, CASE WHEN is_key THEN name.first_ns ELSE short.first_ns END AS first_ns"
+    " FROM name LEFT JOIN short ON short.name = substr(name.name, 1, 8))"
+    " SELECT {by,} key, ticket_key_name AS name, 1 AS offer,"
+    " resumed_by IN ('ticket', 'psk') IS TRUE AS accepted,"
+    " start_epoch_ns - first_ns AS age_ns, start_epoch_ns, flow_id"
+    " FROM ours CROSS JOIN key ON key.name = ticket_key_name"
+    " WHERE handshake IN ('full', 'resumed', '0-rtt') UNION ALL"
+    " SELECT {by,} key, issued_ticket_key_name, 0, 0, NULL, start_epoch_ns, flow_id"
+    " FROM ours CROSS JOIN key ON key.name = issued_ticket_key_name";
 
 /* ---- keys ---- */
 
 static const char KEYS_SQL[] =
-    RELATIONS "SELECT {by,} key, sum(NOT offer), sum(offer) AS offered, sum(accepted) AS accepted,"
+    "SELECT {by,} key, sum(NOT offer), sum(offer) AS offered, sum(accepted) AS accepted,"
               " sum(offer AND NOT accepted) AS refused,"
               " sum(sum(accepted)) OVER (PARTITION BY key) - sum(accepted) AS elsewhere,"
               " " ISO("min(start_epoch_ns)") ", " ISO(
@@ -59,7 +60,7 @@ static const struct page_column KEYS_COLUMNS[] = {
 
 /* ---- how old a key was, counted from its first sight ---- */
 
-static const char AGES_SQL[] = RELATIONS
+static const char AGES_SQL[] =
     ", aged AS (SELECT accepted, CASE WHEN age_ns < 600000000000 THEN 0"
     " WHEN age_ns < 3600000000000 THEN 1 WHEN age_ns < 21600000000000 THEN 2"
     " WHEN age_ns < 86400000000000 THEN 3 WHEN age_ns < 604800000000000 THEN 4 ELSE 5 END AS band"
@@ -79,7 +80,7 @@ static const struct page_column AGES_COLUMNS[] = {
 /* ---- tickets that name no key ---- */
 
 static const char NAMELESS_SQL[] =
-    RELATIONS "SELECT {by,} count(DISTINCT name), sum(offer) AS offered, sum(accepted),"
+    "SELECT {by,} count(DISTINCT name), sum(offer) AS offered, sum(accepted),"
               " sum(offer AND NOT accepted), min(CASE WHEN offer AND NOT accepted THEN flow_id END)"
               " FROM seen WHERE key IS NULL GROUP BY {by,} '' ORDER BY offered DESC, {by,} ''";
 
@@ -112,7 +113,7 @@ enum number {
     NUMBER_COUNT
 };
 
-static const char NUMBERS_SQL[] = RELATIONS
+static const char NUMBERS_SQL[] =
     ", place AS (SELECT {by,} key, sum(accepted) AS accepted,"
     " sum(offer AND NOT accepted) AS refused,"
     " sum(sum(accepted)) OVER (PARTITION BY key) AS everywhere"
@@ -158,9 +159,11 @@ enum status ticket_keys_fill(struct page *p, const struct selection *s, struct t
 {
     struct overview overview;
     int64_t numbers[NUMBER_COUNT] = { 0 };
-    enum status status = overview_read(s, &overview, error);
+    enum status status = overview_count(s, &overview, error);
     if (status == STATUS_OK)
-        status = page_read_numbers(s, NUMBERS_SQL, NULL, numbers, NUMBER_COUNT, error);
+        status = page_keep(s, "seen", SEEN_SQL, NULL, error);
+    if (status == STATUS_OK)
+        status = page_read_numbers(s, NUMBERS_SQL, numbers, NUMBER_COUNT, error);
     if (status != STATUS_OK)
         return status;
     overview_add_subject(&overview, s, p);

@@ -381,3 +381,39 @@ Test(query, reads_while_another_program_prepares_to_write)
     database_close(d);
     sqlite3_close(writer);
 }
+
+/* ---- relations that are kept ---- */
+
+static void keep(struct database *d, const char *name, const char *sql)
+{
+    struct query *q;
+    cr_assert_eq(query_open_keeping(d, name, sql, &q), STATUS_OK, "%s", database_error(d));
+    cr_assert_eq(query_bind_integer(q, ":least", 4), STATUS_OK);
+    cr_assert_eq(query_next(q), STATUS_END, "%s", database_error(d));
+    query_close(q);
+}
+
+Test(query, what_is_kept_is_read_later_and_replaced_by_what_is_kept_under_its_name)
+{
+    struct database *d = open_database();
+    keep(d, "late", "SELECT response_ns FROM flow WHERE response_ns >= :least");
+    cr_assert_float_eq(number_of(d, "SELECT count(*) FROM late"), FLOWS - 3, 0);
+    keep(d, "late", "SELECT response_ns FROM flow WHERE response_ns < :least");
+    cr_assert_float_eq(number_of(d, "SELECT count(*) FROM late"), 3, 0);
+    database_close(d);
+    d = open_database();
+    cr_assert_float_eq(number_of(d, "SELECT count(*) FROM pragma_table_info('late')"), 0, 0);
+    database_close(d);
+}
+
+Test(query, keeping_is_of_one_select_and_users_may_not)
+{
+    struct database *d = open_database();
+    struct query *q;
+    cr_assert_eq(query_open_keeping(d, "x", "SELECT 1; DELETE FROM flow", &q), STATUS_USAGE);
+    cr_assert_eq(query_open_keeping(d, "x", "DELETE FROM flow", &q), STATUS_USAGE);
+    cr_assert_eq(query_open_keeping(d, "x", "SELECT no_column FROM flow", &q), STATUS_USAGE);
+    cr_assert_eq(query_open(d, "CREATE TEMP TABLE x AS SELECT 1", &q), STATUS_USAGE);
+    cr_assert_float_eq(number_of(d, "SELECT count(*) FROM flow"), FLOWS, 0);
+    database_close(d);
+}

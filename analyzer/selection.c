@@ -318,7 +318,10 @@ enum status selection_keep(struct selection *s, const char *columns, struct text
         if (!has_name(text_string(&all), s->by[i]))
             text_addf(&all, ", \"%s\"", s->by[i]);
     }
+    /* In parentheses, which a --where that ends the statement leaves open. */
+    text_add(&sql, "SELECT * FROM (");
     add_selected(s, text_string(&all), &sql);
+    text_add(&sql, ")");
     struct query *q = NULL;
     enum status status = all.failed || sql.failed
                              ? STATUS_NO_MEMORY

@@ -38,7 +38,8 @@ def community_id(one, other, ports, protocol=6):
 
 
 def output(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
+    return subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", check=True,
+                          errors="replace").stdout  # blobs are no text
 
 
 def read_csv(text):

@@ -43,13 +43,14 @@ def content(database):
 
 
 def parts():
-    """Captures that can be read one after the other: files of one point must come together."""
+    """What is read at a time."""
     return sorted(SAMPLES.glob("scenarios/*.pcap")) + sorted(
         path for path in SAMPLES.glob("article/*/*") if path.is_dir() or path.suffix == ".pcap")
 
 
 def ingest(program, database, *paths):
-    run(program, "ingest", "-q", "-d", database, *paths)
+    # Each file is a point of its own: of one point, older files could not come after newer ones.
+    run(program, "ingest", "-q", "-d", database, "--labels", "{file}", *paths)
 
 
 def differences(name, wanted, found):

@@ -45,7 +45,7 @@ struct analysis {
     struct buffer state;     /* of the flow that stays open */
     struct buffer half_open; /* as in struct carried_point */
     uint64_t past_seed;
-    bool *continued; /* by number of resumed flows; not owned */
+    bool *continued;         /* by number of resumed flows; not owned */
     struct secrets *secrets; /* out of the captures; NULL before the first */
     size_t connections, parked_bytes, held_bytes;
     uint64_t finished;
@@ -402,8 +402,9 @@ static enum status finish_connection(struct analysis *a, struct flow *flow, enum
     c->facts.ended = (uint8_t)end_kind(flow, &c->facts, fallback);
     if (a->options.privacy != NULL)
         status = privacy_hide_texts(a->options.privacy, &c->facts);
-    return status == STATUS_OK ? stage_facts(a, flow, &c->facts, stays_open(a, fallback), ret_number)
-                               : status;
+    return status == STATUS_OK
+               ? stage_facts(a, flow, &c->facts, stays_open(a, fallback), ret_number)
+               : status;
 }
 
 /* Packs the connection of a silent flow away, or marks the flow when it is not at rest. */
@@ -598,8 +599,8 @@ static enum status resume(struct analysis *a, uint32_t resumed, struct bytes sta
         return STATUS_REFUSED;
     flow.resumed = resumed;
     flow.file = file;
-    enum status status = flow.parked == NULL || parked_is_good(a, flow.parked) ? STATUS_OK
-                                                                                : STATUS_REFUSED;
+    enum status status =
+        flow.parked == NULL || parked_is_good(a, flow.parked) ? STATUS_OK : STATUS_REFUSED;
     if (status == STATUS_OK)
         status = add_resumed(a, &flow);
     if (status != STATUS_OK)
@@ -837,8 +838,7 @@ static enum status open_connection(struct analysis *a, struct flow *flow)
     flow->connection = c;
     flow_hurry(a->flows, flow);
     if (flow->is_counted)
-        half_opens_remove(a->options.half_opens, end_of(flow, SERVER),
-                          flow->opening.syn_first_ns);
+        half_opens_remove(a->options.half_opens, end_of(flow, SERVER), flow->opening.syn_first_ns);
     flow->is_counted = false;
     struct facts *f = &c->facts;
     f->end_ns = flow->last_ns;

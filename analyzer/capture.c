@@ -86,9 +86,8 @@ static void note_gap(struct capture *c, const char *why, uint64_t resumed_at)
 {
     c->gaps++;
     if (c->gaps == 1)
-        (void)snprintf(c->gap, sizeof c->gap, GAP_FORMAT,
-                       (unsigned long long)c->number + 1, (unsigned long long)c->record_position,
-                       why, (unsigned long long)resumed_at);
+        (void)snprintf(c->gap, sizeof c->gap, GAP_FORMAT, (unsigned long long)c->number + 1,
+                       (unsigned long long)c->record_position, why, (unsigned long long)resumed_at);
 }
 
 /* What a file with gaps ends with: them, and what it ended with else. */
@@ -247,8 +246,7 @@ static void note_gaps_of_pcapng(struct capture *c)
     const struct pcapng_gaps *gaps = pcapng_gaps(c->pcapng);
     if (gaps->count > 0 && c->gaps == 0)
         (void)snprintf(c->gap, sizeof c->gap, GAP_FORMAT, (unsigned long long)c->number + 1,
-                       (unsigned long long)gaps->from, gaps->reason,
-                       (unsigned long long)gaps->to);
+                       (unsigned long long)gaps->from, gaps->reason, (unsigned long long)gaps->to);
     c->gaps = gaps->count;
 }
 
@@ -441,8 +439,8 @@ enum status capture_next(struct capture *c, struct frame *ret_frame)
 
 bool capture_has_late(const struct capture *c)
 {
-    uint64_t late = c->pcapng != NULL ? pcapng_late_packet(c->pcapng)
-                                      : lookahead_late_record(c->lookahead);
+    uint64_t late =
+        c->pcapng != NULL ? pcapng_late_packet(c->pcapng) : lookahead_late_record(c->lookahead);
     return late > c->number;
 }
 

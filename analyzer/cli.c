@@ -100,7 +100,8 @@ static const char HELP_INGEST[] =
 static const char HELP_REPORT[] =
     "usage: firstflight report [-d DB] [NAME] [OPTION]...\n"
     "\n"
-    "Answers a question about the connections in the database: that of the report NAME (see below),\n"
+    "Answers a question about the connections in the database: that of the report NAME (see "
+    "below),\n"
     "without one regions.\n"
     "\n"
     "      --by COLUMN,...     group by these columns of table flow instead of client_region\n"
@@ -108,12 +109,14 @@ static const char HELP_REPORT[] =
     "      --since T           only flows that began at T or later: ISO 8601 (UTC unless it has "
     "an\n"
     "      --until T           offset), epoch seconds, 14:00 on the day of the data, or -2h\n"
-    "      --baseline FROM..TO of incident: compare with that time instead of the same length right\n"
+    "      --baseline FROM..TO of incident: compare with that time instead of the same length "
+    "right\n"
     "                          before --since\n"
     "      --rules FILE        report policy: rules of this file instead of those of the database, "
     "see\n"
     "                          firstflight set-rules --help\n"
-    "      --format FORMAT     table (default), csv, json, ndjson, markdown, or html: one page that\n"
+    "      --format FORMAT     table (default), csv, json, ndjson, markdown, or html: one page "
+    "that\n"
     "                          any browser opens, without scripts\n"
     "  -o, --output FILE       write there instead of standard output\n"
     "  -d, --database DB       the database file (firstflight.db)\n";
@@ -182,11 +185,13 @@ static const char HELP_SET_RULES[] =
     "usage: firstflight set-rules [-d DB] --rules FILE\n"
     "\n"
     "Replaces the rules of the database that say for which server names early data may be used; a\n"
-    "new database begins with a starter set of names that look like logins, payments and the like.\n"
+    "new database begins with a starter set of names that look like logins, payments and the "
+    "like.\n"
     "report policy holds the connections against them. A database that is not there is made.\n"
     "\n"
     "      --rules FILE        one rule a line: pattern,yes|no,comment, as\n"
-    "                          \"login.*,no,a replay may log in again\"; in a pattern * is any text\n"
+    "                          \"login.*,no,a replay may log in again\"; in a pattern * is any "
+    "text\n"
     "                          and ? any character; of the patterns that fit a name the longest\n"
     "                          decides. A file without rules takes all rules away\n"
     "  -d, --database DB       the database file (firstflight.db)\n"
@@ -213,11 +218,14 @@ static const char HELP_MERGE[] =
 static const char HELP_FORGET[] =
     "usage: firstflight forget [-d DB] --before T | --site NAME\n"
     "\n"
-    "Removes connections from the database for good, with all that was kept of them, and makes the\n"
+    "Removes connections from the database for good, with all that was kept of them, and makes "
+    "the\n"
     "file smaller. The captures they came from stay known: ingesting them again adds nothing.\n"
     "\n"
-    "      --before T          connections whose last packet is older: ISO 8601 (UTC unless it has\n"
-    "                          an offset), epoch seconds, or -30d, counted from the end of the data\n"
+    "      --before T          connections whose last packet is older: ISO 8601 (UTC unless it "
+    "has\n"
+    "                          an offset), epoch seconds, or -30d, counted from the end of the "
+    "data\n"
     "      --site NAME         all connections of that site\n"
     "  -d, --database DB       the database file (firstflight.db)\n"
     "  -q, --quiet             do not say what was removed\n";
@@ -258,7 +266,8 @@ static const char HELP_SET_REGIONS[] =
     "--client-addr) keep what --clients once said of them, and are counted.\n"
     "\n"
     "      --clients FILE      prefixes of clients: geofeed CSV (RFC 8805), CSV prefix,region, or\n"
-    "                          .mmdb; may be given again, the first that knows an address answers.\n"
+    "                          .mmdb; may be given again, the first that knows an address "
+    "answers.\n"
     "                          Without, only regions by site change\n"
     "      --mmdb-region PATH  where in .mmdb files the region stands, as continent.code\n"
     "      --sites FILE        regions of sites, CSV site,region\n"
@@ -358,18 +367,19 @@ static const struct {
       0,
       SIZE_MAX,
       "paths of captures",
-      { OPTION_SITE, OPTION_HOST, OPTION_REGION, OPTION_LABELS, OPTION_MANIFEST, OPTION_CLIENTS,
-        OPTION_LOCAL, OPTION_KEYLOG, OPTION_FILTER, OPTION_FILES_FROM,
-        OPTION_REPLACE, OPTION_MAX_MEMORY, OPTION_NO_FACTS,
-        OPTION_NO_LABELS, OPTION_NO_SANDBOX, OPTION_CLIENT_ADDR, OPTION_SNI, OPTION_HASH_KEY,
-        OPTION_MMDB_REGION, OPTION_SITES } },
+      { OPTION_SITE,     OPTION_HOST,       OPTION_REGION,      OPTION_LABELS,
+        OPTION_MANIFEST, OPTION_CLIENTS,    OPTION_LOCAL,       OPTION_KEYLOG,
+        OPTION_FILTER,   OPTION_FILES_FROM, OPTION_REPLACE,     OPTION_MAX_MEMORY,
+        OPTION_NO_FACTS, OPTION_NO_LABELS,  OPTION_NO_SANDBOX,  OPTION_CLIENT_ADDR,
+        OPTION_SNI,      OPTION_HASH_KEY,   OPTION_MMDB_REGION, OPTION_SITES } },
     { "report",
       COMMAND_REPORT,
       HELP_REPORT,
       0,
       1,
       "one name of a report",
-      { OPTION_BY, OPTION_WHERE, OPTION_SINCE, OPTION_UNTIL, OPTION_BASELINE, OPTION_RULES, OPTION_FORMAT, 'o' } },
+      { OPTION_BY, OPTION_WHERE, OPTION_SINCE, OPTION_UNTIL, OPTION_BASELINE, OPTION_RULES,
+        OPTION_FORMAT, 'o' } },
     { "flows",
       COMMAND_FLOWS,
       HELP_FLOWS,
@@ -393,13 +403,7 @@ static const struct {
       0,
       "options only",
       { OPTION_CHECK, OPTION_FORMAT, OPTION_MAX_MEMORY, 'o' } },
-    { "set-rules",
-      COMMAND_SET_RULES,
-      HELP_SET_RULES,
-      0,
-      0,
-      "options only",
-      { OPTION_RULES } },
+    { "set-rules", COMMAND_SET_RULES, HELP_SET_RULES, 0, 0, "options only", { OPTION_RULES } },
     { "merge", COMMAND_MERGE, HELP_MERGE, 1, SIZE_MAX, "databases to add", { OPTION_MAX_MEMORY } },
     { "set-regions",
       COMMAND_SET_REGIONS,
@@ -415,13 +419,7 @@ static const struct {
       SIZE_MAX,
       "paths of captures",
       { OPTION_FILTER, OPTION_FILES_FROM, OPTION_NO_SANDBOX, OPTION_FORMAT, 'o' } },
-    { "forget",
-      COMMAND_FORGET,
-      HELP_FORGET,
-      0,
-      0,
-      "options only",
-      { OPTION_BEFORE, OPTION_SITE } },
+    { "forget", COMMAND_FORGET, HELP_FORGET, 0, 0, "options only", { OPTION_BEFORE, OPTION_SITE } },
     { "captures", COMMAND_CAPTURES, HELP_CAPTURES, 0, 0, "options only", { OPTION_FORMAT, 'o' } },
 };
 enum { COMMAND_KINDS = sizeof COMMANDS / sizeof COMMANDS[0] };

@@ -14,8 +14,8 @@ struct doctor_result {
 
 /*
  * Writes a page on each capture point: what can be measured there, why not more, and how tcpdump
- * would have captured more; in other formats than TABLE_ALIGNED each of these is a row. When *stop becomes true, of what was read until then. On failure error
- * has the text.
+ * would have captured more; in other formats than TABLE_ALIGNED each of these is a row. When *stop
+ * becomes true, of what was read until then. On failure error has the text.
  */
 MUST_USE enum status command_doctor(const struct input_options *inputs, const char *filter,
                                     struct table_style style, const volatile sig_atomic_t *stop,

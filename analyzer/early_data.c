@@ -63,23 +63,25 @@ static const struct page_column REFUSALS_COLUMNS[] = {
 
 /* ---- accepted, and no gain ---- */
 
-static const char
-    LATE_SQL[] =
-        "SELECT site, host, sni, count(*), sum(answered_early = 0) AS late,"
-        " avg(answered_early = 0), " ISO("min(CASE WHEN answered_early = 0 THEN start_epoch_ns "
-                                         "END)") ", " ISO(
-            "max(CASE WHEN answered_early = 0 THEN start_epoch_ns END)") ","
-                                                                         " min(CASE WHEN "
-                                                                         "answered_early = 0 THEN "
-                                                                         "flow_id END)"
-                                                                         " FROM ours WHERE "
-                                                                         "early_data = 'accepted' "
-                                                                         "AND answered_early IS "
-                                                                         "NOT NULL"
-                                                                         " GROUP BY site, host, "
-                                                                         "sni HAVING late > 0 "
-                                                                         "ORDER BY late DESC, "
-                                                                         "site, host, sni LIMIT 50";
+static const char LATE_SQL[] = "SELECT site, host, sni, count(*), sum(answered_early = 0) AS late,"
+                               " avg(answered_early = 0), " ISO(
+                                   "min(CASE WHEN answered_early = 0 THEN start_epoch_ns "
+                                   "END)") ", " ISO("max(CASE WHEN answered_early = 0 THEN "
+                                                    "start_epoch_ns END)") ","
+                                                                           " min(CASE WHEN "
+                                                                           "answered_early = 0 "
+                                                                           "THEN "
+                                                                           "flow_id END)"
+                                                                           " FROM ours WHERE "
+                                                                           "early_data = "
+                                                                           "'accepted' "
+                                                                           "AND answered_early IS "
+                                                                           "NOT NULL"
+                                                                           " GROUP BY site, host, "
+                                                                           "sni HAVING late > 0 "
+                                                                           "ORDER BY late DESC, "
+                                                                           "site, host, sni LIMIT "
+                                                                           "50";
 
 static const struct page_column LATE_COLUMNS[] = {
     { "site", NULL, PAGE_WORD },          { "host", NULL, PAGE_WORD },

@@ -331,8 +331,8 @@ bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX], struc
  * of the flow, the fields _after from its own "at", "all_acked_after" from when its first byte was
  * acknowledged where that was seen; "message" is first_message + 1, 0 for none.
  *
- * facts_from_json() restores all but `file` and the texts that only the row has; false when the bytes are no
- * such JSON, or without memory.
+ * facts_from_json() restores all but `file` and the texts that only the row has; false when the
+ * bytes are no such JSON, or without memory.
  */
 #define FACTS_RECORD_FIELDS                                                                        \
     "side", "type", "len", "at", "packet", "offset", "ack", "flags", "acked_after",                \

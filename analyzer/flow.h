@@ -46,9 +46,9 @@ struct flow {
     uint8_t encapsulation_count;
     bool low_is_client;
     bool continues;
-    bool is_counted; /* as half-open, in half_open.h */
-    bool has_row;    /* a row of the database is to be replaced by what it becomes */
-    bool is_touched; /* resumed: it had packets in this run */
+    bool is_counted;      /* as half-open, in half_open.h */
+    bool has_row;         /* a row of the database is to be replaced by what it becomes */
+    bool is_touched;      /* resumed: it had packets in this run */
     uint8_t client_basis; /* enum client_basis */
     uint8_t ends;         /* enum flow_ending bits */
     bool payload_seen[2];

@@ -20,8 +20,10 @@ static enum status read_before(struct store *store, const char *text, int64_t *r
     enum status status = failed(store, store_span(store, &data.first_ns, &data.last_ns), error);
     if (status != STATUS_OK || moment_parse(text, data, ret_ns))
         return status;
-    text_addf(error, "--before %s: is no time; write 2026-06-02T14:00, 14:00, -30d or seconds since"
-                     " 1970", text);
+    text_addf(error,
+              "--before %s: is no time; write 2026-06-02T14:00, 14:00, -30d or seconds since"
+              " 1970",
+              text);
     return STATUS_USAGE;
 }
 
@@ -29,8 +31,8 @@ static enum status forget_in(struct store *store, const struct forget_options *o
                              struct forgotten *forgotten, struct text *error)
 {
     int64_t before_ns = 0;
-    enum status status = o->before == NULL ? STATUS_OK
-                                           : read_before(store, o->before, &before_ns, error);
+    enum status status =
+        o->before == NULL ? STATUS_OK : read_before(store, o->before, &before_ns, error);
     if (status != STATUS_OK)
         return status;
     status = store_begin(store);

@@ -15,7 +15,8 @@ struct forget_options {
     const char *site;   /* flows of that site; NULL = by time */
 };
 
-/* STATUS_USAGE: the time is none. STATUS_IO, STATUS_REFUSED: nothing was removed. error says why. */
+/* STATUS_USAGE: the time is none. STATUS_IO, STATUS_REFUSED: nothing was removed. error says why.
+ */
 MUST_USE enum status forget(const struct forget_options *options, struct forgotten *ret_forgotten,
                             struct text *error);
 

@@ -9,7 +9,8 @@
 
 /*
  * A frame that is this much earlier than one in front of it, or less, was only written late: queues
- * and cores write side by side. Beyond, the clock was set back: ntpd slews what is less than 128 ms.
+ * and cores write side by side. Beyond, the clock was set back: ntpd slews what is less than 128
+ * ms.
  */
 #define FRAME_LATE_MAX_NS INT64_C(100000000)
 

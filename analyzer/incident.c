@@ -549,8 +549,9 @@ enum status incident_report(const struct selection *s, struct table_style style,
 {
     (void)verbose;
     if (s->baseline.last_ns == 0) {
-        text_add(error, "report incident needs --since, a time of the data, and may have --until and"
-                        " --baseline FROM..TO");
+        text_add(error,
+                 "report incident needs --since, a time of the data, and may have --until and"
+                 " --baseline FROM..TO");
         return STATUS_USAGE;
     }
     struct selection selection = *s;

@@ -5,13 +5,13 @@
 #include "capture.h"
 #include "carry.h"
 #include "continuation.h"
-#include "knowledge.h"
 #include "interleave.h"
+#include "knowledge.h"
 #include "label.h"
 #include "neighbour.h"
-#include "profile.h"
 #include "places.h"
 #include "prefix_set.h"
+#include "profile.h"
 #include "rejudge.h"
 #include "row.h"
 #include "secrets.h"
@@ -58,16 +58,16 @@ struct run_file {
     enum file_state state;
     struct capture_info info;
     char content_hex[HASH_HEX_SIZE];
-    size_t secrets_read;   /* bytes of the key log lines that it brought */
+    size_t secrets_read; /* bytes of the key log lines that it brought */
     struct drop_counts drops;
     struct disorder disorder;
-    struct text interfaces; /* their names, with commas */
-    char *damage;       /* NULL when whole */
-    bool is_growing;    /* somebody writes to it */
-    int64_t mtime_ns;   /* 0 = not known */
+    struct text interfaces;     /* their names, with commas */
+    char *damage;               /* NULL when whole */
+    bool is_growing;            /* somebody writes to it */
+    int64_t mtime_ns;           /* 0 = not known */
     struct begun_capture begun; /* what an earlier run has read of it */
     uint64_t passed;            /* frames of those, where a filter is in use */
-    int64_t capture_id; /* once it is written */
+    int64_t capture_id;         /* once it is written */
 };
 
 struct run_point {
@@ -97,7 +97,7 @@ struct ingest {
     struct places places;
     struct prefix_set *local;
     struct privacy privacy;
-    struct rules rules; /* of names that are hidden */
+    struct rules rules;      /* of names that are hidden */
     struct secrets *secrets; /* of --keylog; NULL without */
     struct run_point *points;
     struct run_file *files;
@@ -110,13 +110,13 @@ struct ingest {
     int64_t first_start_ns, last_start_ns; /* of the flows of the run; first > last without */
     uint64_t seed;
     /* while reading */
-    size_t point, file;        /* indexes; the file, which is global, is the one to open next */
-    struct analysis *analysis; /* of the current point */
-    struct interleave *interleave;     /* its open captures */
-    size_t current;            /* file of the last frame; FILE_NONE */
-    int64_t latest_ns;         /* greatest time of a frame of the point */
-    bool is_due;               /* the next file starts before the next frame */
-    bool said_too_many;        /* files of the point that overlap */
+    size_t point, file;            /* indexes; the file, which is global, is the one to open next */
+    struct analysis *analysis;     /* of the current point */
+    struct interleave *interleave; /* its open captures */
+    size_t current;                /* file of the last frame; FILE_NONE */
+    int64_t latest_ns;             /* greatest time of a frame of the point */
+    bool is_due;                   /* the next file starts before the next frame */
+    bool said_too_many;            /* files of the point that overlap */
     uint64_t packets, bytes_done, bytes_total;
     const char *doing;
     /* the outcome */
@@ -498,8 +498,8 @@ static enum status begin_point(struct ingest *i)
     i->current = FILE_NONE;
     i->latest_ns = 0;
     i->is_due = i->said_too_many = false;
-    if (i->interleave == NULL || p->stage == NULL || p->open == NULL ||
-        p->half_opens == NULL || p->neighbours == NULL || p->roles == NULL || i->profiles == NULL)
+    if (i->interleave == NULL || p->stage == NULL || p->open == NULL || p->half_opens == NULL ||
+        p->neighbours == NULL || p->roles == NULL || i->profiles == NULL)
         return STATUS_NO_MEMORY;
     struct analysis_options options = {
         .stage = p->stage,
@@ -591,11 +591,12 @@ static void switch_file(struct ingest *i, size_t file)
 
 static void note_too_many(struct ingest *i, const struct run_file *f)
 {
-    bool is_late = f->input->first_at_ns != 0 &&
-                   f->input->first_at_ns < i->latest_ns - FRAME_LATE_MAX_NS;
+    bool is_late =
+        f->input->first_at_ns != 0 && f->input->first_at_ns < i->latest_ns - FRAME_LATE_MAX_NS;
     if (is_late && !i->said_too_many)
-        add_note(i, true, "%s: its packets come too late, since more than %d files of one capture "
-                          "point overlap in time",
+        add_note(i, true,
+                 "%s: its packets come too late, since more than %d files of one capture "
+                 "point overlap in time",
                  f->input->path, INTERLEAVED_MAX);
     i->said_too_many |= is_late;
 }
@@ -608,9 +609,8 @@ static enum status find_begun(struct ingest *i, struct run_file *f)
     f->begun = (struct begun_capture){ 0 };
     if (i->options.replace || f->input->size == 0 || f->input->first_at_ns == 0)
         return STATUS_OK;
-    enum status status =
-        store_failed(i, store_find_begun(i->store, i->points[f->point].input->name,
-                                         f->input->first_at_ns, &f->begun));
+    enum status status = store_failed(i, store_find_begun(i->store, i->points[f->point].input->name,
+                                                          f->input->first_at_ns, &f->begun));
     if (status != STATUS_OK || f->begun.capture_id == 0)
         return status;
     if (source_hash_begin(f->input->path, f->begun.content_len, &hash)) {
@@ -701,8 +701,7 @@ static void note_disorder(struct ingest *i, const struct run_file *f)
         add_note(i, false,
                  "%s: the clock was set back %llu time%s, by up to %.3f s, first at packet %llu",
                  f->input->path, (unsigned long long)d->steps, d->steps == 1 ? "" : "s",
-                 (double)d->largest_step_ns / 1e9,
-                 (unsigned long long)d->first_step_number);
+                 (double)d->largest_step_ns / 1e9, (unsigned long long)d->first_step_number);
 }
 
 /* Several sections may describe the same interface: it is listed where its name comes first. */
@@ -899,8 +898,7 @@ static enum status is_known_flow(struct ingest *i, const struct run_point *p, co
     int64_t flow_id;
     struct row_context context = context_of(i, p, f, mark);
     row_flow_uid(f, &context, uid);
-    enum status status =
-        store_failed(i, store_find_flow(i->store, row_text_of(uid), &flow_id));
+    enum status status = store_failed(i, store_find_flow(i->store, row_text_of(uid), &flow_id));
     *ret_known = status == STATUS_OK && flow_id != 0;
     return status;
 }
@@ -1209,7 +1207,8 @@ static enum status write_point(struct ingest *i, struct run_point *p)
     if (status == STATUS_OK)
         status = write_half_opens(i, p, capture_id);
     if (status == STATUS_OK)
-        status = store_failed(i, continuation_keep(&p->continuation, i->store, capture_id, until_ns));
+        status =
+            store_failed(i, continuation_keep(&p->continuation, i->store, capture_id, until_ns));
     return status == STATUS_OK ? write_flows(i, p) : status;
 }
 
@@ -1217,8 +1216,9 @@ static enum status write_point(struct ingest *i, struct run_point *p)
 static enum status replace_point(struct ingest *i, struct run_point *p)
 {
     struct continuation *c = &p->continuation;
-    enum status status =
-        c->point_id == 0 ? STATUS_OK : store_failed(i, store_begin_replacing(i->store, c->point_id));
+    enum status status = c->point_id == 0
+                             ? STATUS_OK
+                             : store_failed(i, store_begin_replacing(i->store, c->point_id));
     c->point_id = c->capture_id = 0;
     c->until_ns = 0;
     return status;
@@ -1231,8 +1231,8 @@ static enum status prepare_point(struct ingest *i, struct run_point *p)
     bool known = false, is_current = true;
     enum status status = i->options.replace ? STATUS_OK : written_meanwhile(i, p, &known);
     if (status == STATUS_OK && !known)
-        status = store_failed(
-            i, continuation_check(&p->continuation, i->store, p->input, &is_current));
+        status =
+            store_failed(i, continuation_check(&p->continuation, i->store, p->input, &is_current));
     if (status != STATUS_OK)
         return status;
     if (i->options.replace && is_current)

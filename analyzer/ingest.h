@@ -27,16 +27,16 @@ enum { KEYLOG_FILES_MAX = 16 };
 struct ingest_options {
     const char *database;
     struct input_options inputs;
-    const char *filter;  /* pcap filter expression; NULL */
+    const char *filter; /* pcap filter expression; NULL */
     struct place_options places;
     const char *local;                          /* --local; NULL */
     const char *keylog_files[KEYLOG_FILES_MAX]; /* --keylog, in order */
     size_t keylog_file_count;
     struct privacy_options privacy; /* what is stored of addresses and names */
-    size_t memory_max; /* bytes */
-    bool replace;      /* what the database has of the capture points goes */
-    bool no_facts;     /* flow_facts stays empty */
-    bool no_labels;    /* nDPI is not asked */
+    size_t memory_max;              /* bytes */
+    bool replace;                   /* what the database has of the capture points goes */
+    bool no_facts;                  /* flow_facts stays empty */
+    bool no_labels;                 /* nDPI is not asked */
 };
 
 struct ingest;

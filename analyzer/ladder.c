@@ -505,10 +505,9 @@ struct ladder ladder_of(const struct flow_row *row, const struct facts *facts,
 {
     assert((facts == NULL) == (verdict == NULL));
     assert(!facts || facts->record_count <= RECORDS_MAX);
-    struct ladder l = { .row = row,
-                        .facts = facts,
-                        .judged = { row, facts, verdict, server, utf8 },
-                        .utf8 = utf8 };
+    struct ladder l = {
+        .row = row, .facts = facts, .judged = { row, facts, verdict, server, utf8 }, .utf8 = utf8
+    };
     collect_steps(&l);
     find_window(&l);
     return l;

@@ -578,10 +578,11 @@ static void say_regions(const struct set_regions_result *r, bool quiet)
             (unsigned long long)r->flows, (unsigned long long)r->changed,
             (unsigned long long)r->captures_changed);
     if (r->hidden > 0)
-        fprintf(stderr,
-                "%llu flows keep what they had: their client's address is not stored, or its network "
-                "has several regions\n",
-                (unsigned long long)r->hidden);
+        fprintf(
+            stderr,
+            "%llu flows keep what they had: their client's address is not stored, or its network "
+            "has several regions\n",
+            (unsigned long long)r->hidden);
 }
 
 static int command_set_regions(const struct command_line *line)

@@ -189,7 +189,8 @@ static enum status copy_flows(const struct merge *m, struct merge_counts *counts
     return status;
 }
 
-/* What is stored of addresses and names (table setting) must be the same in both, or nothing yet. */
+/* What is stored of addresses and names (table setting) must be the same in both, or nothing yet.
+ */
 static enum status settle_settings(const struct merge *m)
 {
     static const char TAKE_SQL[] = "INSERT INTO main.setting SELECT * FROM theirs.setting"

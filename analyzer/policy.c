@@ -11,8 +11,8 @@
  * database.
  */
 #define ISO(ns) "strftime('%Y-%m-%dT%H:%M:%SZ', " ns " / 1000000000, 'unixepoch')"
-/* One text for both, since a join by IS finds no index; CROSS JOIN holds SQLite to this order: flows
- * once, and for each its name by that index. */
+/* One text for both, since a join by IS finds no index; CROSS JOIN holds SQLite to this order:
+ * flows once, and for each its name by that index. */
 #define KEY "ifnull('=' || early_data_rule, ifnull(':' || sni, ''))"
 static const char RULE_SQL[] =
     "SELECT pattern, allowed, comment FROM early_data_rule WHERE :rules IS NULL"
@@ -70,8 +70,8 @@ static const struct page_column FORBIDDEN_COLUMNS[] = {
 
 static const char FINDINGS_SQL[] =
     "SELECT finding, count(DISTINCT sni), count(*), sum(early_data = 'accepted'),"
-              " sum(early_data_bytes) FROM checked GROUP BY finding"
-              " ORDER BY finding = 'forbidden' DESC, finding = 'not_checked' DESC, finding DESC";
+    " sum(early_data_bytes) FROM checked GROUP BY finding"
+    " ORDER BY finding = 'forbidden' DESC, finding = 'not_checked' DESC, finding DESC";
 
 static const struct page_column FINDINGS_COLUMNS[] = {
     { "finding", NULL, PAGE_WORD },

@@ -353,8 +353,8 @@ enum status profiles_merge_all(struct profiles *p, const struct profiles *from)
             continue;
         status = profiles_merge(p, profile, from->level);
         if (status == STATUS_OK)
-            status = find_or_add(p, &profile->server, profile->server_name, profile->is_wide,
-                                 &into);
+            status =
+                find_or_add(p, &profile->server, profile->server_name, profile->is_wide, &into);
         if (into != NULL)
             into->is_new |= profile->is_new;
     }

@@ -34,7 +34,7 @@ enum {
 /* A flow on the stage; its packed facts follow, if it has any. */
 struct staged {
     int64_t flow_id, point_id, start_ns;
-    int64_t neighbour_ns; /* as known so far, DURATION_NONE without */
+    int64_t neighbour_ns;  /* as known so far, DURATION_NONE without */
     struct address client; /* its address or hash */
     bool has_client;       /* false: its address is not stored, so nothing can be learned of it */
 };

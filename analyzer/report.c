@@ -72,9 +72,9 @@ static const struct report REPORTS[] = {
     { .name = "regions",
       .question = "how long visitors waited by kind of handshake, and what 0-RTT gained them",
       .columns = OVERVIEW_COLUMNS
-                 ", client_region, sni, tls_version, rtt_ns, round_trips, expected_round_trips"
-                 ", early_data, early_data_reason, answered_early, response_ns, connect_ns"
-                 ", hello_wait_ns, tls_ns, request_wait_ns, server_wait_ns",
+      ", client_region, sni, tls_version, rtt_ns, round_trips, expected_round_trips"
+      ", early_data, early_data_reason, answered_early, response_ns, connect_ns"
+      ", hello_wait_ns, tls_ns, request_wait_ns, server_wait_ns",
       .default_by = "client_region",
       .write = regions_report },
     { .name = "incident",
@@ -84,42 +84,42 @@ static const struct report REPORTS[] = {
     { .name = "early-data",
       .question = "early data offered, sent, accepted, answered early, refused and why",
       .columns = OVERVIEW_COUNT_COLUMNS
-                 ", host, sni, early_data, early_data_basis, early_data_reason, early_data_bytes"
-                 ", answered_early",
+      ", host, sni, early_data, early_data_basis, early_data_reason, early_data_bytes"
+      ", answered_early",
       .default_by = "sni",
       .fill = early_data_fill },
     { .name = "policy",
       .question = "early data where a rule forbids it: logins, payments and the like",
       .columns = OVERVIEW_COUNT_COLUMNS
-                 ", sni, early_data, early_data_rule, early_data_basis, early_data_bytes"
-                 ", client_prefix, client_ip, ech",
+      ", sni, early_data, early_data_rule, early_data_basis, early_data_bytes"
+      ", client_prefix, client_ip, ech",
       .default_by = "sni",
       .fill = policy_fill },
     { .name = "replays",
       .question = "ClientHellos that came on two connections, and tickets used again",
       .columns = OVERVIEW_COUNT_COLUMNS
-                 ", capture_id, client_hello_hash, server_random_hash, psk_identity_hash, sni"
-                 ", early_data, resumed_by, client_prefix, client_ip, client_port",
+      ", capture_id, client_hello_hash, server_random_hash, psk_identity_hash, sni"
+      ", early_data, resumed_by, client_prefix, client_ip, client_port",
       .default_by = "",
       .fill = replays_fill },
     { .name = "ticket-keys",
       .question = "keys of tickets: accepted where, refused where, at what age",
       .columns = OVERVIEW_COUNT_COLUMNS
-                 ", flow_uid, ticket_key_name, issued_ticket_key_name, psk_identity_hash"
-                 ", server_random_hash, client_ip, resumed_by, resumption_offered",
+      ", flow_uid, ticket_key_name, issued_ticket_key_name, psk_identity_hash"
+      ", server_random_hash, client_ip, resumed_by, resumption_offered",
       .default_by = "site,host",
       .fill = ticket_keys_fill },
     { .name = "failures",
       .question = "connections that failed: how far they came, how, from when to when",
       .columns = OVERVIEW_COLUMNS
-                 ", server_packets, failure, client_hello_at_ns, server_hello_at_ns, client_prefix",
+      ", server_packets, failure, client_hello_at_ns, server_hello_at_ns, client_prefix",
       .default_by = "client_region,site",
       .sql = FAILURES_SQL },
     { .name = "timeline",
       .question = "minute by minute: kinds, resumption, failures, retransmissions, waiting",
       .columns = OVERVIEW_COLUMNS
-                 ", resumption_offered, resumed_by, early_data, rtt_ns"
-                 ", client_retransmits_before_response, server_retransmits_before_response",
+      ", resumption_offered, resumed_by, early_data, rtt_ns"
+      ", client_retransmits_before_response, server_retransmits_before_response",
       .default_by = "",
       .sql = TIMELINE_SQL },
     { .name = "coverage",

@@ -156,7 +156,9 @@ enum status selection_init(struct selection *ret_selection, struct database *dat
                            struct text *error)
 {
     struct selection *s = ret_selection;
-    *s = (struct selection){ .database = database, .where = options->where, .rules_file = options->rules_file };
+    *s = (struct selection){ .database = database,
+                             .where = options->where,
+                             .rules_file = options->rules_file };
     s->every_leg = options->where && has_name(options->where, "leg");
     s->limited = options->where || options->since || options->until;
     enum status status = read_span(database, &s->data, error);

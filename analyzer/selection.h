@@ -33,12 +33,12 @@ struct selection_options {
 
 struct selection {
     struct database *database;
-    const char *where; /* of the options */
+    const char *where;      /* of the options */
     const char *rules_file; /* of the options */
-    bool every_leg;    /* --where speaks of leg itself: flows that are not to us are not left out */
-    bool limited;      /* any of where, since, until was given */
-    bool kept;         /* by selection_keep() */
-    struct span data;  /* first and last start of a flow in the database */
+    bool every_leg;   /* --where speaks of leg itself: flows that are not to us are not left out */
+    bool limited;     /* any of where, since, until was given */
+    bool kept;        /* by selection_keep() */
+    struct span data; /* first and last start of a flow in the database */
     int64_t since_ns, until_ns; /* flows that start from ... on and before ... */
     /* The window to compare with; without --baseline as long as and right before that of --since,
      * empty without both. last_ns is the first moment behind it. */

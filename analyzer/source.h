@@ -53,7 +53,8 @@ void source_read_rest(struct source *s);
 /* Stable hash of all bytes read. */
 struct hash128 source_hash(const struct source *s);
 
-/* Stable hash of the first len bytes of a file; false when it has not so many, or cannot be read. */
+/* Stable hash of the first len bytes of a file; false when it has not so many, or cannot be read.
+ */
 bool source_hash_begin(const char *path, uint64_t len, struct hash128 *ret_hash);
 
 /* Why opening or reading failed; NULL when nothing did. Lives as long as s. */

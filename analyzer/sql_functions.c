@@ -107,8 +107,7 @@ static bool add_value(struct values *v, double value)
     v->at[place] = value;
     v->count++;
     /* Rows that an index gives in order need no sort. */
-    v->sorted =
-        v->keeps_sorted || v->count == 1 || (v->sorted && v->at[v->count - 2] <= value);
+    v->sorted = v->keeps_sorted || v->count == 1 || (v->sorted && v->at[v->count - 2] <= value);
     return true;
 }
 

@@ -159,8 +159,8 @@ enum statement {
     "WITH place AS (SELECT capture_id, min(capture_id)"                                            \
     " OVER (PARTITION BY point, site, host, region, labels) AS point_id FROM capture)"             \
     " SELECT f.flow_id, place.point_id, f.client_ip, f.server_ip, f.server_port,"                  \
-    " f.start_epoch_ns, f.rtt_basis, f.client_rtt_ns, x.facts, EXISTS (SELECT 1 FROM open_flow"   \
-    " AS o WHERE o.point_id = place.point_id AND o.flow_id = f.flow_id) FROM flow AS f"                      \
+    " f.start_epoch_ns, f.rtt_basis, f.client_rtt_ns, x.facts, EXISTS (SELECT 1 FROM open_flow"    \
+    " AS o WHERE o.point_id = place.point_id AND o.flow_id = f.flow_id) FROM flow AS f"            \
     " JOIN place ON place.capture_id = f.capture_id"                                               \
     " LEFT JOIN flow_facts AS x ON x.flow_id = f.flow_id"
 
@@ -570,8 +570,8 @@ enum status store_has_size(struct store *s, uint64_t file_size, bool *ret_has)
     return run(s, statement, ret_has);
 }
 
-enum status store_has_file(struct store *s, const char *path, const char *point,
-                           uint64_t file_size, int64_t mtime_ns, bool *ret_has)
+enum status store_has_file(struct store *s, const char *path, const char *point, uint64_t file_size,
+                           int64_t mtime_ns, bool *ret_has)
 {
     sqlite3_stmt *statement = statement_of(s, HAS_FILE);
     if (statement == NULL)
@@ -634,8 +634,8 @@ static enum status add_drop_counts(struct store *s, int64_t capture_id,
 enum status store_capture(struct store *s, const struct capture_row *row,
                           const struct drop_counts *drops, int64_t *ret_capture_id)
 {
-    sqlite3_stmt *statement = statement_of(s, row->capture_id.has ? REPLACE_CAPTURE
-                                                                  : INSERT_CAPTURE);
+    sqlite3_stmt *statement =
+        statement_of(s, row->capture_id.has ? REPLACE_CAPTURE : INSERT_CAPTURE);
     if (statement == NULL)
         return fail(s);
     if (!bind_capture_row(statement, row))
@@ -736,8 +736,7 @@ enum status store_replace_flow(struct store *s, int64_t flow_id, const struct fl
     if (status == STATUS_OK && s->replacing)
         status = execute_with(s, "DELETE FROM marked_flow WHERE flow_id = ?1", flow_id, NULL);
     s->written_flow = flow_id;
-    return status != STATUS_OK || facts_json.len == 0 ? status
-                                                       : add_facts(s, flow_id, facts_json);
+    return status != STATUS_OK || facts_json.len == 0 ? status : add_facts(s, flow_id, facts_json);
 }
 
 /* ---- taking out ---- */
@@ -865,8 +864,7 @@ enum status store_shrink(struct store *s)
 
 enum status store_span(struct store *s, int64_t *ret_first_ns, int64_t *ret_last_ns)
 {
-    enum status status =
-        ask(s, "SELECT ifnull(min(start_epoch_ns), 0) FROM flow", ret_first_ns);
+    enum status status = ask(s, "SELECT ifnull(min(start_epoch_ns), 0) FROM flow", ret_first_ns);
     return status == STATUS_OK
                ? ask(s, "SELECT ifnull(max(start_epoch_ns), 0) FROM flow", ret_last_ns)
                : status;
@@ -1049,7 +1047,8 @@ enum status store_update_place(struct store *s, int64_t flow_id, const struct fl
     if (statement == NULL)
         return fail(s);
     sqlite3_bind_int64(statement, 5, flow_id);
-    if (!bind_text(statement, 1, &place->region) || !bind_text(statement, 2, &place->region_basis) ||
+    if (!bind_text(statement, 1, &place->region) ||
+        !bind_text(statement, 2, &place->region_basis) ||
         !bind_text(statement, 3, &place->country) || !bind_integer(statement, 4, &place->asn))
         return fail_bind(s, statement);
     return run(s, statement, NULL);
@@ -1081,7 +1080,8 @@ enum status store_find_flow(struct store *s, struct row_text flow_uid, int64_t *
 static struct bytes blob_at(sqlite3_stmt *statement, int column)
 {
     const void *blob = sqlite3_column_blob(statement, column);
-    return (struct bytes){ blob, blob == NULL ? 0 : (size_t)sqlite3_column_bytes(statement, column) };
+    return (struct bytes){ blob,
+                           blob == NULL ? 0 : (size_t)sqlite3_column_bytes(statement, column) };
 }
 
 enum status store_find_point(struct store *s, const struct store_point *point,
@@ -1127,8 +1127,7 @@ enum status store_put_point(struct store *s, const struct open_point *point)
     sqlite3_bind_int64(statement, 4, point->runs);
     sqlite3_bind_int64(statement, 5, point->version);
     const void *state = point->state.len == 0 ? "" : (const void *)point->state.at; /* no NULL */
-    if (sqlite3_bind_blob64(statement, 6, state, point->state.len, SQLITE_STATIC) !=
-        SQLITE_OK)
+    if (sqlite3_bind_blob64(statement, 6, state, point->state.len, SQLITE_STATIC) != SQLITE_OK)
         return fail_bind(s, statement);
     return run(s, statement, NULL);
 }

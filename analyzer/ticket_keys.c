@@ -37,24 +37,20 @@ static const char SEEN_SQL[] =
 
 static const char KEYS_SQL[] =
     "SELECT {by,} key, sum(NOT offer), sum(offer) AS offered, sum(accepted) AS accepted,"
-              " sum(offer AND NOT accepted) AS refused,"
-              " sum(sum(accepted)) OVER (PARTITION BY key) - sum(accepted) AS elsewhere,"
-              " " ISO("min(start_epoch_ns)") ", " ISO(
-                  "max(start_epoch_ns)") ","
-                                         " min(CASE WHEN offer AND NOT accepted THEN flow_id END)"
-                                         " FROM seen WHERE key IS NOT NULL GROUP BY {by,} key"
-                                         " ORDER BY min(refused, elsewhere) > 0 DESC, refused "
-                                         "DESC, offered DESC, {by,} key";
+    " sum(offer AND NOT accepted) AS refused,"
+    " sum(sum(accepted)) OVER (PARTITION BY key) - sum(accepted) AS elsewhere,"
+    " " ISO("min(start_epoch_ns)") ", " ISO(
+        "max(start_epoch_ns)") ","
+                               " min(CASE WHEN offer AND NOT accepted THEN flow_id END)"
+                               " FROM seen WHERE key IS NOT NULL GROUP BY {by,} key"
+                               " ORDER BY min(refused, elsewhere) > 0 DESC, refused "
+                               "DESC, offered DESC, {by,} key";
 
 static const struct page_column KEYS_COLUMNS[] = {
-    { "ticket_key_name", "key", PAGE_DIGEST },
-    { "issued", NULL, PAGE_COUNT },
-    { "offered", NULL, PAGE_COUNT },
-    { "accepted", NULL, PAGE_COUNT },
-    { "refused", NULL, PAGE_COUNT },
-    { "accepted_elsewhere", "elsewhere", PAGE_COUNT },
-    { "first_time", "first", PAGE_TIME },
-    { "last_time", "last", PAGE_TIME },
+    { "ticket_key_name", "key", PAGE_DIGEST }, { "issued", NULL, PAGE_COUNT },
+    { "offered", NULL, PAGE_COUNT },           { "accepted", NULL, PAGE_COUNT },
+    { "refused", NULL, PAGE_COUNT },           { "accepted_elsewhere", "elsewhere", PAGE_COUNT },
+    { "first_time", "first", PAGE_TIME },      { "last_time", "last", PAGE_TIME },
     { "example_refused", "example", PAGE_ID },
 };
 
@@ -81,8 +77,8 @@ static const struct page_column AGES_COLUMNS[] = {
 
 static const char NAMELESS_SQL[] =
     "SELECT {by,} count(DISTINCT name), sum(offer) AS offered, sum(accepted),"
-              " sum(offer AND NOT accepted), min(CASE WHEN offer AND NOT accepted THEN flow_id END)"
-              " FROM seen WHERE key IS NULL GROUP BY {by,} '' ORDER BY offered DESC, {by,} ''";
+    " sum(offer AND NOT accepted), min(CASE WHEN offer AND NOT accepted THEN flow_id END)"
+    " FROM seen WHERE key IS NULL GROUP BY {by,} '' ORDER BY offered DESC, {by,} ''";
 
 static const struct page_column NAMELESS_COLUMNS[] = {
     { "names", NULL, PAGE_COUNT },

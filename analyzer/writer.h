@@ -16,9 +16,9 @@ struct flow_job {
     struct buffer json;   /* of its facts; empty for none */
     struct row_space space;
     struct flow_row row;
-    int64_t replaces;    /* flow_id of the row that it completes; 0 = it is new */
-    bool may_have_row;   /* if a row of that name is there, it is replaced */
-    bool is_open;        /* state is kept for the next run of the point: */
+    int64_t replaces;  /* flow_id of the row that it completes; 0 = it is new */
+    bool may_have_row; /* if a row of that name is there, it is replaced */
+    bool is_open;      /* state is kept for the next run of the point: */
     int64_t point_id;
     struct buffer state;
 };

@@ -83,10 +83,9 @@ static void fill_row(const struct facts *f, const struct profiles *profiles,
 {
     static const struct labels NO_LABELS = { 0 };
     static const struct privacy NOTHING_HIDDEN = { 0 };
-    struct row_context context = { .point = "fuzz",
-                                   .labels = &NO_LABELS,
-                                   .privacy = &NOTHING_HIDDEN,
-                                   .capture_id = 1 };
+    struct row_context context = {
+        .point = "fuzz", .labels = &NO_LABELS, .privacy = &NOTHING_HIDDEN, .capture_id = 1
+    };
     struct verdict verdict = judge(f, profiles_find(profiles, f));
     struct path path = path_of(f, DURATION_NONE);
     struct timing timing = timing_of(f, &verdict, &path);

@@ -125,16 +125,17 @@ Test(inputs, directories_are_walked_in_order)
     make_text("d/keys", "CLIENT_RANDOM");
     make_text("d/zero.pcap3.gz", "");
     cr_assert_eq(mkfifo("d/fifo", 0600), 0);
-    cr_assert_str_eq(found_by_paths(PATHS("d/")), "/d/a [- - - -]\n"
-                                                  "  d/a.pcap 2 100\n"
-                                                  "/d/b/x [- - - -]\n"
-                                                  "  d/b/x.pcap 1 100\n"
-                                                  "note d/.git: hidden, not read\n"
-                                                  "note d/.hidden.pcap: hidden, not read\n"
-                                                  "note d/fifo: no regular file, not read\n"
-                                                  "note d/keys: unknown file format, and 1 more file in "
-                                                  "directories is no capture\n"
-                                                  "note d/zero.pcap3.gz: is empty\n");
+    cr_assert_str_eq(found_by_paths(PATHS("d/")),
+                     "/d/a [- - - -]\n"
+                     "  d/a.pcap 2 100\n"
+                     "/d/b/x [- - - -]\n"
+                     "  d/b/x.pcap 1 100\n"
+                     "note d/.git: hidden, not read\n"
+                     "note d/.hidden.pcap: hidden, not read\n"
+                     "note d/fifo: no regular file, not read\n"
+                     "note d/keys: unknown file format, and 1 more file in "
+                     "directories is no capture\n"
+                     "note d/zero.pcap3.gz: is empty\n");
 }
 
 Test(inputs, what_was_named_and_is_no_capture_is_an_error)

@@ -108,9 +108,9 @@ Test(page, rows_wider_than_the_terminal_become_a_line_for_each_cell)
 /* A page of two times and a digest, in the lines of which `expected` stands. */
 static void expect_short(const char *first, const char *last, const char *expected)
 {
-    static const struct page_column columns[] = {
-        { "first", NULL, PAGE_TIME }, { "last", NULL, PAGE_TIME }, { "key", NULL, PAGE_DIGEST }
-    };
+    static const struct page_column columns[] = { { "first", NULL, PAGE_TIME },
+                                                  { "last", NULL, PAGE_TIME },
+                                                  { "key", NULL, PAGE_DIGEST } };
     struct page *p = page_open("Keys");
     page_table(p, "keys", columns, 3);
     page_cell(p, cell_text(first));

@@ -22,12 +22,12 @@ static const char *pattern_for(const struct rules *r, const char *name)
 Test(rules, a_file_as_people_write_it)
 {
     struct rules r = rules_of("\xef\xbb\xbfpattern,allowed,comment\r\n"
-                          "# logins\r\n"
-                          "\r\n"
-                          "  Login.* , NO , \"may log in \"\"again\"\", twice\" \r\n"
-                          "static.example.com,yes\n"
-                          "cdn.*,1,\n"
-                          "*.bank.test,0,plain, with a comma");
+                              "# logins\r\n"
+                              "\r\n"
+                              "  Login.* , NO , \"may log in \"\"again\"\", twice\" \r\n"
+                              "static.example.com,yes\n"
+                              "cdn.*,1,\n"
+                              "*.bank.test,0,plain, with a comma");
     cr_assert_eq(r.count, 4);
     cr_expect_str_eq(r.at[0].pattern, "login.*");
     cr_expect_not(r.at[0].allowed);
@@ -76,7 +76,7 @@ Test(rules, what_is_no_rule_is_refused_with_its_line)
 Test(rules, the_longest_pattern_that_fits_decides)
 {
     struct rules r = rules_of("*,yes\nlogin.*,no\n*.example.com,yes\nlogin.example.com,yes\n"
-                          "*.a?.test,no\n*.b?.test,no\n*.aa.tes?,no\n");
+                              "*.a?.test,no\n*.b?.test,no\n*.aa.tes?,no\n");
     cr_expect_str_eq(pattern_for(&r, "login.example.com"), "login.example.com");
     cr_expect_str_eq(pattern_for(&r, "login.example.org"), "login.*");
     cr_expect_str_eq(pattern_for(&r, "LOGIN.Example.ORG"), "login.*");

@@ -252,7 +252,7 @@ static bool fits(const char *pattern, struct bytes name)
         if (*pattern == '*') {
             star = ++pattern;
             star_at = at;
-        } else if (*pattern == '?' || *pattern == tolower(name.at[at])) {
+        } else if (*pattern == '?' || (*pattern != '\0' && *pattern == tolower(name.at[at]))) {
             pattern++;
             at++;
         } else if (star) {

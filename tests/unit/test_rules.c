@@ -107,6 +107,16 @@ Test(rules, a_hostile_pattern_costs_no_more_than_the_product_of_lengths)
     rules_done(&r);
 }
 
+Test(rules, a_name_with_nul_ends_no_pattern_early)
+{
+    static const uint8_t NAME[] = { 'g', 0, 0, 0, 0, 0, 0, 0 };
+    struct rules r = { 0 };
+    cr_assert(rules_add(&r, text_bytes("?"), false, (struct bytes){ 0 }));
+    cr_assert(rules_add(&r, text_bytes("*g"), false, (struct bytes){ 0 }));
+    cr_expect_null(rules_find(&r, (struct bytes){ NAME, sizeof NAME }));
+    rules_done(&r);
+}
+
 Test(rules, as_json)
 {
     struct rules r = rules_of("a\"b.*,no,\"say \"\"no\"\"\"\nc.*,yes\n");

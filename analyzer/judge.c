@@ -98,21 +98,6 @@ static bool is_tls13(const struct facts *f, const struct series *client)
     return type_behind_hello(client, f->client_hello_end) == RECORD_APPLICATION_DATA;
 }
 
-static void set_kind(struct verdict *v, enum kind kind, enum basis basis, const char *reason)
-{
-    v->handshake = kind;
-    v->handshake_basis = basis;
-    v->handshake_reason = reason;
-}
-
-static void set_early(struct verdict *v, enum early_data early, enum basis basis,
-                      const char *reason)
-{
-    v->early_data = early;
-    v->early_data_basis = basis;
-    v->early_data_reason = reason;
-}
-
 /*
  * Whether the ClientHello may be the second one, which offers no early data (RFC 8446 4.1.2): the
  * first bytes of the client's stream are unknown or missing.
@@ -132,16 +117,16 @@ static bool may_be_second_hello(const struct facts *f)
 static void judge_offer(const struct facts *f, struct verdict *v)
 {
     if (!f->client_hello_seen)
-        set_early(v, EARLY_NO_HELLO, BASIS_NONE, NULL);
+        verdict_set_early(v, EARLY_NO_HELLO, BASIS_NONE, NULL);
     else if (f->early_data_offered)
-        set_early(v, EARLY_UNKNOWN, BASIS_NONE, "no_server_hello");
+        verdict_set_early(v, EARLY_UNKNOWN, BASIS_NONE, "no_server_hello");
     else if (f->client_hello_complete)
-        set_early(v, EARLY_NOT_OFFERED, may_be_second_hello(f) ? BASIS_WEAK : BASIS_PROTOCOL,
-                  "no_extension");
+        verdict_set_early(v, EARLY_NOT_OFFERED,
+                          may_be_second_hello(f) ? BASIS_WEAK : BASIS_PROTOCOL, "no_extension");
     else
-        set_early(v, EARLY_UNKNOWN, BASIS_NONE, "client_hello_cut");
+        verdict_set_early(v, EARLY_UNKNOWN, BASIS_NONE, "client_hello_cut");
     if (f->early_data_offered && f->hello_retry)
-        set_early(v, EARLY_REJECTED, BASIS_PROTOCOL, "hello_retry");
+        verdict_set_early(v, EARLY_REJECTED, BASIS_PROTOCOL, "hello_retry");
 }
 
 static void judge_hello(struct trial *t, struct verdict *v)
@@ -155,10 +140,10 @@ static void judge_hello(struct trial *t, struct verdict *v)
     else if (t->is_tls13)
         judge_tls13(t, v);
     else if (f->version == SSL_2_0)
-        set_kind(v, KIND_UNKNOWN, BASIS_NONE, "ssl_2");
+        verdict_set_kind(v, KIND_UNKNOWN, BASIS_NONE, "ssl_2");
     else if (f->version < SSL_3_0 ||
              f->version > TLS_1_2) /* an experiment, with rules of its own */
-        set_kind(v, KIND_UNKNOWN, BASIS_NONE, "version_unknown");
+        verdict_set_kind(v, KIND_UNKNOWN, BASIS_NONE, "version_unknown");
     else
         judge_tls12(t, v);
 }

@@ -95,6 +95,23 @@ struct verdict {
     uint8_t role[RECORDS_MAX]; /* enum role of facts.records[i] */
 };
 
+/* A verdict's kind of handshake, and its fate of early data, each with what it rests on. */
+static inline void verdict_set_kind(struct verdict *v, enum kind kind, enum basis basis,
+                                    const char *reason)
+{
+    v->handshake = kind;
+    v->handshake_basis = basis;
+    v->handshake_reason = reason;
+}
+
+static inline void verdict_set_early(struct verdict *v, enum early_data early, enum basis basis,
+                                     const char *reason)
+{
+    v->early_data = early;
+    v->early_data_basis = basis;
+    v->early_data_reason = reason;
+}
+
 /* Judges one flow. profile may be NULL (nothing known of the server). */
 struct verdict judge(const struct facts *f, const struct profile *profile);
 

@@ -19,21 +19,6 @@
 /* Drafts before this number have another ServerHello, and end early data with an alert. */
 enum { OLDEST_DRAFT_READ = 22 };
 
-static void set_kind(struct verdict *v, enum kind kind, enum basis basis, const char *reason)
-{
-    v->handshake = kind;
-    v->handshake_basis = basis;
-    v->handshake_reason = reason;
-}
-
-static void set_early(struct verdict *v, enum early_data early, enum basis basis,
-                      const char *reason)
-{
-    v->early_data = early;
-    v->early_data_basis = basis;
-    v->early_data_reason = reason;
-}
-
 static bool is_old_draft(uint16_t version)
 {
     return version_is_13(version) && version != TLS_1_3 && (version & 0xff) < OLDEST_DRAFT_READ;
@@ -108,8 +93,8 @@ static void judge_by_finished(const struct trial *t, struct verdict *v)
     const char *reason = accepted ? "end_of_early_data" : "psk_kept";
     if (h->client_broken && !accepted) {
         bool again = is_sent_again(t);
-        set_early(v, again ? EARLY_REJECTED : EARLY_UNKNOWN, again ? BASIS_WEAK : BASIS_NONE,
-                  "client_records_lost");
+        verdict_set_early(v, again ? EARLY_REJECTED : EARLY_UNKNOWN,
+                          again ? BASIS_WEAK : BASIS_NONE, "client_records_lost");
         return;
     }
     if (accepted && !h->end_of_early_data_close && !is_answered_before_finished(t))
@@ -120,7 +105,7 @@ static void judge_by_finished(const struct trial *t, struct verdict *v)
         basis = one_level_lower(basis);
         reason = accepted ? "end_of_early_data_but_flight_length" : "psk_kept_but_flight_length";
     }
-    set_early(v, by_client, basis, reason);
+    verdict_set_early(v, by_client, basis, reason);
 }
 
 /* Whether the client left by itself, with the server's flight in hand, before its Finished. */
@@ -138,18 +123,18 @@ static void judge_without_finished(const struct trial *t, struct verdict *v)
 {
     switch (profile_flight_says(t->profile, t->f, &t->h)) {
     case FLIGHT_SAYS_ACCEPTED:
-        set_early(v, EARLY_ACCEPTED, BASIS_WEAK, "flight_length");
+        verdict_set_early(v, EARLY_ACCEPTED, BASIS_WEAK, "flight_length");
         return;
     case FLIGHT_SAYS_REJECTED:
-        set_early(v, EARLY_REJECTED, BASIS_WEAK, "flight_length");
+        verdict_set_early(v, EARLY_REJECTED, BASIS_WEAK, "flight_length");
         return;
     case FLIGHT_SAYS_NOTHING:
         break;
     }
     if (client_left(t))
-        set_early(v, EARLY_REJECTED, BASIS_WEAK, "client_left");
+        verdict_set_early(v, EARLY_REJECTED, BASIS_WEAK, "client_left");
     else
-        set_early(v, EARLY_UNKNOWN, BASIS_NONE, "no_client_finished");
+        verdict_set_early(v, EARLY_UNKNOWN, BASIS_NONE, "no_client_finished");
 }
 
 /*
@@ -172,18 +157,18 @@ static void judge_cut_hello(const struct trial *t, struct verdict *v)
     const char *refusal = clear_refusal(t->f);
     bool was_sent = h->early_first != NOWHERE;
     if (was_sent && refusal != NULL)
-        set_early(v, EARLY_REJECTED, BASIS_STRONG, refusal);
+        verdict_set_early(v, EARLY_REJECTED, BASIS_STRONG, refusal);
     else if (h->end_of_early_data != NOWHERE && refusal == NULL)
-        set_early(v, EARLY_ACCEPTED,
-                  h->end_of_early_data_close && was_sent ? BASIS_STRONG : BASIS_WEAK,
-                  "end_of_early_data");
+        verdict_set_early(v, EARLY_ACCEPTED,
+                          h->end_of_early_data_close && was_sent ? BASIS_STRONG : BASIS_WEAK,
+                          "end_of_early_data");
     else if (was_sent && h->client_finished != NOWHERE && !is_hidden_before_finished(t))
-        set_early(v, EARLY_REJECTED, BASIS_WEAK, "no_end_of_early_data");
+        verdict_set_early(v, EARLY_REJECTED, BASIS_WEAK, "no_end_of_early_data");
     else if (!was_sent && h->client_finished != NOWHERE && h->finished_by_length &&
              !is_hidden_before_finished(t))
-        set_early(v, EARLY_NOT_OFFERED, BASIS_WEAK, "none_sent");
+        verdict_set_early(v, EARLY_NOT_OFFERED, BASIS_WEAK, "none_sent");
     else
-        set_early(v, EARLY_UNKNOWN, BASIS_NONE, "client_hello_cut");
+        verdict_set_early(v, EARLY_UNKNOWN, BASIS_NONE, "client_hello_cut");
 }
 
 static void judge_early_data(const struct trial *t, struct verdict *v)
@@ -198,11 +183,11 @@ static void judge_early_data(const struct trial *t, struct verdict *v)
     }
     const char *refusal = clear_refusal(f);
     if (refusal != NULL)
-        set_early(v, EARLY_REJECTED, BASIS_PROTOCOL, refusal);
+        verdict_set_early(v, EARLY_REJECTED, BASIS_PROTOCOL, refusal);
     else if (!f->psk_selected)
-        set_early(v, EARLY_UNKNOWN, BASIS_NONE, "server_hello_cut");
+        verdict_set_early(v, EARLY_UNKNOWN, BASIS_NONE, "server_hello_cut");
     else if (is_old_draft(f->version))
-        set_early(v, EARLY_UNKNOWN, BASIS_NONE, "draft");
+        verdict_set_early(v, EARLY_UNKNOWN, BASIS_NONE, "draft");
     else if (t->h.client_finished != NOWHERE)
         judge_by_finished(t, v);
     else
@@ -221,23 +206,25 @@ static void judge_resumption(const struct trial *t, struct verdict *v)
     switch (v->early_data) {
     case EARLY_ACCEPTED:
         if (t->h.early_first != NOWHERE || t->h.client_broken)
-            set_kind(v, KIND_0RTT, v->early_data_basis, "psk_selected_early_data_accepted");
+            verdict_set_kind(v, KIND_0RTT, v->early_data_basis, "psk_selected_early_data_accepted");
         else
-            set_kind(v, KIND_RESUMED, v->early_data_basis, "psk_selected_no_early_data_sent");
+            verdict_set_kind(v, KIND_RESUMED, v->early_data_basis,
+                             "psk_selected_no_early_data_sent");
         return;
     case EARLY_NOT_OFFERED:
     case EARLY_REJECTED:
-        set_kind(v, KIND_RESUMED, lower_basis(v->early_data_basis, BASIS_PROTOCOL), "psk_selected");
+        verdict_set_kind(v, KIND_RESUMED, lower_basis(v->early_data_basis, BASIS_PROTOCOL),
+                         "psk_selected");
         return;
     case EARLY_NO_HELLO:
-        set_kind(v, KIND_RESUMED, BASIS_WEAK, "psk_selected_no_client_hello");
+        verdict_set_kind(v, KIND_RESUMED, BASIS_WEAK, "psk_selected_no_client_hello");
         return;
     case EARLY_UNKNOWN:
         /* Whether it was offered or not: behind a HelloRetryRequest it is not accepted. */
         if (t->f->hello_retry)
-            set_kind(v, KIND_RESUMED, BASIS_PROTOCOL, "psk_selected");
+            verdict_set_kind(v, KIND_RESUMED, BASIS_PROTOCOL, "psk_selected");
         else
-            set_kind(v, KIND_UNKNOWN, BASIS_NONE, "early_data_unknown");
+            verdict_set_kind(v, KIND_UNKNOWN, BASIS_NONE, "early_data_unknown");
         return;
     }
 }
@@ -248,9 +235,9 @@ static void judge_kind(const struct trial *t, struct verdict *v)
     if (f->psk_selected || v->early_data == EARLY_ACCEPTED)
         judge_resumption(t, v);
     else if (f->server_hello_complete)
-        set_kind(v, KIND_FULL, BASIS_PROTOCOL, "no_psk_selected");
+        verdict_set_kind(v, KIND_FULL, BASIS_PROTOCOL, "no_psk_selected");
     else
-        set_kind(v, KIND_UNKNOWN, BASIS_NONE, "server_hello_cut");
+        verdict_set_kind(v, KIND_UNKNOWN, BASIS_NONE, "server_hello_cut");
 }
 
 static int64_t plaintext_bytes(const struct record *r, uint32_t overhead)

@@ -22,21 +22,6 @@ enum {
     RESUMED_FLIGHT_MAX = 450,
 };
 
-static void set_kind(struct verdict *v, enum kind kind, enum basis basis, const char *reason)
-{
-    v->handshake = kind;
-    v->handshake_basis = basis;
-    v->handshake_reason = reason;
-}
-
-static void set_early(struct verdict *v, enum early_data early, enum basis basis,
-                      const char *reason)
-{
-    v->early_data = early;
-    v->early_data_basis = basis;
-    v->early_data_reason = reason;
-}
-
 /* ---- only the client ---- */
 
 /*
@@ -47,7 +32,7 @@ static void judge_old_client(const struct trial *t, struct verdict *v)
 {
     const struct series *s = &t->client;
     if (t->f->messages[side_of_part(t->f, CLIENT)] & 1U << HANDSHAKE_CLIENT_KEY_EXCHANGE) {
-        set_kind(v, KIND_FULL, BASIS_PROTOCOL, "client_key_exchange");
+        verdict_set_kind(v, KIND_FULL, BASIS_PROTOCOL, "client_key_exchange");
         return;
     }
     int ccs = series_find(s, 0, RECORD_CHANGE_CIPHER_SPEC);
@@ -58,7 +43,7 @@ static void judge_old_client(const struct trial *t, struct verdict *v)
     bool is_finished = behind->type == RECORD_HANDSHAKE &&
                        behind->first_message != HANDSHAKE_CLIENT_HELLO && !t->f->second_hello_seen;
     if (is_finished && behind_hello > 0 && !series_is_broken_between(s, behind_hello - 1, ccs + 1))
-        set_kind(v, KIND_RESUMED, BASIS_PROTOCOL, "no_client_key_exchange");
+        verdict_set_kind(v, KIND_RESUMED, BASIS_PROTOCOL, "no_client_key_exchange");
 }
 
 /* Without the suite: Finished of either hash. */
@@ -107,9 +92,9 @@ static void judge_lone_early_data(const struct trial *t, struct verdict *v, bool
     if (!t->f->early_data_offered || t->f->hello_retry || t->f->second_hello_seen)
         return;
     if (is_accepted)
-        set_early(v, EARLY_ACCEPTED, BASIS_STRONG, "end_of_early_data");
+        verdict_set_early(v, EARLY_ACCEPTED, BASIS_STRONG, "end_of_early_data");
     else if (!series_is_broken_between(&t->client, hello, finished))
-        set_early(v, EARLY_REJECTED, BASIS_WEAK, "no_end_of_early_data");
+        verdict_set_early(v, EARLY_REJECTED, BASIS_WEAK, "no_end_of_early_data");
 }
 
 static void judge_lone_kind(const struct trial *t, struct verdict *v, int finished)
@@ -117,13 +102,13 @@ static void judge_lone_kind(const struct trial *t, struct verdict *v, int finish
     const struct facts *f = t->f;
     int32_t flight = series_at(&t->client, finished)->ack;
     if (f->client_hello_complete && !f->psk_offered)
-        set_kind(v, KIND_FULL, BASIS_STRONG, "no_psk_offered");
+        verdict_set_kind(v, KIND_FULL, BASIS_STRONG, "no_psk_offered");
     else if (v->early_data == EARLY_ACCEPTED)
-        set_kind(v, KIND_0RTT, v->early_data_basis, "end_of_early_data");
+        verdict_set_kind(v, KIND_0RTT, v->early_data_basis, "end_of_early_data");
     else if (flight >= FULL_FLIGHT_MIN)
-        set_kind(v, KIND_FULL, BASIS_WEAK, "long_server_flight");
+        verdict_set_kind(v, KIND_FULL, BASIS_WEAK, "long_server_flight");
     else if (flight <= RESUMED_FLIGHT_MAX)
-        set_kind(v, KIND_RESUMED, BASIS_WEAK, "short_server_flight");
+        verdict_set_kind(v, KIND_RESUMED, BASIS_WEAK, "short_server_flight");
 }
 
 /* The places that tls13.h finds only with a ServerHello. */
@@ -146,9 +131,9 @@ static void set_places(struct trial *t, bool is_accepted, int finished)
 
 void judge_client_alone(struct trial *t, struct verdict *v)
 {
-    set_kind(v, KIND_UNKNOWN, BASIS_NONE,
-             t->f->packets[side_of_part(t->f, SERVER)] == 0 ? "server_not_captured"
-                                                            : "no_server_hello");
+    verdict_set_kind(v, KIND_UNKNOWN, BASIS_NONE,
+                     t->f->packets[side_of_part(t->f, SERVER)] == 0 ? "server_not_captured"
+                                                                    : "no_server_hello");
     struct lengths13 len = lengths13_of(0);
     int finished = t->f->client_hello_seen ? find_finished(t, &len) : NOWHERE;
     if (finished == NOWHERE) {
@@ -189,5 +174,5 @@ void judge_server_alone(struct trial *t, struct verdict *v)
 {
     judge_tls13(t, v);
     if (t->f->psk_selected && acknowledges_end_of_early_data(t))
-        set_kind(v, KIND_0RTT, BASIS_WEAK, "end_of_early_data_acknowledged");
+        verdict_set_kind(v, KIND_0RTT, BASIS_WEAK, "end_of_early_data_acknowledged");
 }

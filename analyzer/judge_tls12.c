@@ -20,13 +20,6 @@ static const uint32_t FULL_BY_SERVER =
 static const uint32_t FULL_BY_CLIENT =
     1U << HANDSHAKE_CLIENT_KEY_EXCHANGE | 1U << HANDSHAKE_CERTIFICATE;
 
-static void set_kind(struct verdict *v, enum kind kind, enum basis basis, const char *reason)
-{
-    v->handshake = kind;
-    v->handshake_basis = basis;
-    v->handshake_reason = reason;
-}
-
 /* The record that holds a hello's last byte; NOWHERE when that byte's offset is not known. */
 static int hello_place(const struct series *s, int64_t hello_end)
 {
@@ -74,17 +67,17 @@ static void judge_kind(const struct trial *t, struct verdict *v)
 {
     const struct facts *f = t->f;
     if (f->messages[side_of_part(f, SERVER)] & FULL_BY_SERVER)
-        set_kind(v, KIND_FULL, BASIS_PROTOCOL, "server_certificate");
+        verdict_set_kind(v, KIND_FULL, BASIS_PROTOCOL, "server_certificate");
     else if (f->messages[side_of_part(f, CLIENT)] & FULL_BY_CLIENT)
-        set_kind(v, KIND_FULL, BASIS_PROTOCOL, "client_key_exchange");
+        verdict_set_kind(v, KIND_FULL, BASIS_PROTOCOL, "client_key_exchange");
     else if (server_goes_straight(t))
-        set_kind(v, KIND_RESUMED, BASIS_PROTOCOL, "no_certificate");
+        verdict_set_kind(v, KIND_RESUMED, BASIS_PROTOCOL, "no_certificate");
     else if (client_goes_straight(t))
-        set_kind(v, KIND_RESUMED, BASIS_PROTOCOL, "no_client_key_exchange");
+        verdict_set_kind(v, KIND_RESUMED, BASIS_PROTOCOL, "no_client_key_exchange");
     else if (series_find(&t->server, 0, RECORD_CHANGE_CIPHER_SPEC) != -1)
-        set_kind(v, KIND_UNKNOWN, BASIS_NONE, "certificate_may_be_lost");
+        verdict_set_kind(v, KIND_UNKNOWN, BASIS_NONE, "certificate_may_be_lost");
     else
-        set_kind(v, KIND_UNKNOWN, BASIS_NONE, "server_flight_not_seen");
+        verdict_set_kind(v, KIND_UNKNOWN, BASIS_NONE, "server_flight_not_seen");
 }
 
 /*

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rules.h"
 
+#include "csv.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -189,9 +191,7 @@ static enum status check_unique(const struct rules *r, const char *name, struct 
 enum status rules_read_text(struct rules *r, const char *name, struct bytes content,
                             struct text *error)
 {
-    static const uint8_t MARK[] = { 0xef, 0xbb, 0xbf }; /* byte order mark of UTF-8 */
-    if (bytes_equal(bytes_first(content, sizeof MARK), (struct bytes){ MARK, sizeof MARK }))
-        content = bytes_after(content, sizeof MARK);
+    content = csv_text(content);
     enum status status = STATUS_OK;
     for (size_t line = 1; content.len > 0 && status == STATUS_OK; line++)
         status = read_line(r, name, line, take_until(&content, '\n'), error);

@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "csv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-enum {
-    FILE_SIZE_MAX = 256 << 20
-}; /* far above any geofeed: all published ones together have 50 MB */
-
 struct bytes csv_line(struct bytes *rest)
 {
     size_t len = 0;
@@ -67,40 +59,4 @@ struct bytes csv_text(struct bytes text)
     static const uint8_t MARK[] = { 0xef, 0xbb, 0xbf };
     bool marked = bytes_equal(bytes_first(text, sizeof MARK), (struct bytes){ MARK, sizeof MARK });
     return marked ? bytes_after(text, sizeof MARK) : text;
-}
-
-enum status csv_read_file(const char *path, uint8_t **ret_content, size_t *ret_len)
-{
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return STATUS_IO;
-    uint8_t *content = NULL;
-    size_t len = 0, room = 0;
-    enum status status = STATUS_OK;
-    while (status == STATUS_OK && !feof(file)) {
-        if (len == room) {
-            room = room ? 2 * room : 1 << 16;
-            uint8_t *larger = realloc(content, room);
-            if (larger == NULL) {
-                status = STATUS_NO_MEMORY;
-                break;
-            }
-            content = larger;
-        }
-        len += fread(content + len, 1, room - len, file);
-        if (ferror(file))
-            status = STATUS_IO;
-        else if (len > FILE_SIZE_MAX)
-            status = STATUS_REFUSED;
-    }
-    int reason = errno;
-    fclose(file);
-    if (status != STATUS_OK) {
-        free(content);
-        errno = reason;
-        return status;
-    }
-    *ret_content = content;
-    *ret_len = len;
-    return STATUS_OK;
 }

@@ -10,7 +10,10 @@
 
 #include <stdbool.h>
 
-enum { CSV_FIELD_SIZE = 64 /* with terminator; longer fields are wrong */ };
+enum {
+    CSV_FIELD_SIZE = 64,      /* with terminator; longer fields are wrong */
+    CSV_FILE_MAX = 256 << 20, /* bytes: all published geofeeds together have 50 MB */
+};
 
 /* Takes the next line off the rest, without its end; CR, LF and CR LF end lines. */
 struct bytes csv_line(struct bytes *rest);
@@ -24,11 +27,5 @@ bool csv_field(struct bytes *line, char field[CSV_FIELD_SIZE]);
 
 /* The text behind a byte order mark. */
 struct bytes csv_text(struct bytes text);
-
-/*
- * Reads a whole file to *ret_content, which the caller frees. STATUS_IO (errno), STATUS_REFUSED:
- * larger than 256 MB, STATUS_NO_MEMORY.
- */
-MUST_USE enum status csv_read_file(const char *path, uint8_t **ret_content, size_t *ret_len);
 
 #endif

@@ -5,8 +5,8 @@
  */
 #include "manifest.h"
 
-#include "bytes.h"
 #include "text.h"
+#include "whole_file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -42,27 +42,21 @@ fail(struct manifest *m, enum status status, const char *format, ...)
 
 /* ---- the file ---- */
 
-static enum status read_file(struct manifest *m, FILE *file)
+static enum status read_file(struct manifest *m, const char *path)
 {
-    size_t capacity = 0;
-    for (size_t got = 1; got > 0 && m->len <= MANIFEST_SIZE_MAX; m->len += got) {
-        if (m->len + 1 >= capacity) {
-            capacity = capacity > 0 ? capacity * 2 : 4096;
-            char *grown = realloc(m->content, capacity);
-            if (grown == NULL)
-                return STATUS_NO_MEMORY;
-            m->content = grown;
-        }
-        got = fread(m->content + m->len, 1, capacity - 1 - m->len, file);
-    }
-    if (ferror(file))
+    struct buffer content = { 0 };
+    enum status status = whole_file_read(path, MANIFEST_SIZE_MAX, &content);
+    if (status == STATUS_OK && !buffer_add(&content, (struct bytes){ (const uint8_t *)"", 1 }))
+        status = STATUS_NO_MEMORY;
+    m->content = (char *)content.at;
+    m->len = content.len - (status == STATUS_OK);
+    if (status == STATUS_IO)
         return fail(m, STATUS_IO, "%s", strerror(errno));
-    if (m->len > MANIFEST_SIZE_MAX)
+    if (status == STATUS_REFUSED)
         return fail(m, STATUS_USAGE, "is larger than %d bytes", MANIFEST_SIZE_MAX);
-    m->content[m->len] = '\0';
-    if (memchr(m->content, '\0', m->len) != NULL)
+    if (status == STATUS_OK && memchr(m->content, '\0', m->len) != NULL)
         return fail(m, STATUS_USAGE, "holds a NUL: no text");
-    return STATUS_OK;
+    return status;
 }
 
 /* ---- fields (RFC 4180 2) ---- */
@@ -323,11 +317,7 @@ enum status manifest_open(const char *path, struct manifest **ret_manifest)
     struct manifest *m = calloc(1, sizeof *m);
     if (m == NULL)
         return STATUS_NO_MEMORY;
-    FILE *file = fopen(path, "re");
-    enum status status =
-        file != NULL ? read_file(m, file) : fail(m, STATUS_IO, "%s", strerror(errno));
-    if (file != NULL)
-        (void)fclose(file);
+    enum status status = read_file(m, path);
     if (status == STATUS_OK)
         status = read_lines(m);
     if (status == STATUS_NO_MEMORY) {

@@ -3,6 +3,7 @@
 
 #include "csv.h"
 #include "prefix.h"
+#include "whole_file.h"
 
 #include <stdlib.h>
 
@@ -56,12 +57,11 @@ static enum status read_set(struct prefixes *prefixes, const char *list_or_file)
     if (no_memory)
         return STATUS_NO_MEMORY;
     prefixes->count = before;
-    uint8_t *content = NULL;
-    size_t len = 0;
-    enum status status = csv_read_file(list_or_file, &content, &len);
+    struct buffer content = { 0 };
+    enum status status = whole_file_read(list_or_file, CSV_FILE_MAX, &content);
     if (status == STATUS_OK)
-        status = add_lines(prefixes, (struct bytes){ content, len });
-    free(content);
+        status = add_lines(prefixes, (struct bytes){ content.at, content.len });
+    buffer_done(&content);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include "mmdb.h"
 #include "prefix.h"
 #include "texts.h"
+#include "whole_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -225,17 +226,17 @@ enum status regions_add_text(struct regions *r, const char *name, struct bytes t
 
 static enum status add_csv(struct regions *r, const char *path)
 {
-    uint8_t *content = NULL;
-    size_t len = 0;
-    enum status status = csv_read_file(path, &content, &len);
-    if (status == STATUS_IO)
-        return fail(r, status, path, strerror(errno));
-    if (status == STATUS_REFUSED)
-        return fail(r, status, path, "larger than 256 MB");
-    if (status != STATUS_OK)
-        return no_memory(r, path);
-    status = regions_add_text(r, path, (struct bytes){ content, len });
-    free(content);
+    struct buffer content = { 0 };
+    enum status status = whole_file_read(path, CSV_FILE_MAX, &content);
+    if (status == STATUS_OK)
+        status = regions_add_text(r, path, (struct bytes){ content.at, content.len });
+    else if (status == STATUS_IO)
+        fail(r, status, path, strerror(errno));
+    else if (status == STATUS_REFUSED)
+        fail(r, status, path, "larger than 256 MB");
+    else
+        no_memory(r, path);
+    buffer_done(&content);
     return status;
 }
 

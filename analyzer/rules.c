@@ -2,6 +2,7 @@
 #include "rules.h"
 
 #include "csv.h"
+#include "whole_file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -198,43 +199,19 @@ enum status rules_read_text(struct rules *r, const char *name, struct bytes cont
     return status == STATUS_OK ? check_unique(r, name, error) : status;
 }
 
-/* Reads a file whole; *ret_content is the caller's to free. */
-static enum status read_whole(const char *path, char **ret_content, size_t *ret_len)
-{
-    FILE *f = fopen(path, "rbe");
-    if (!f)
-        return STATUS_IO;
-    char *content = malloc(RULES_FILE_MAX + 1);
-    size_t len = content ? fread(content, 1, RULES_FILE_MAX + 1, f) : 0;
-    bool ok = content && !ferror(f);
-    if (ok && len > RULES_FILE_MAX) {
-        errno = EFBIG;
-        ok = false;
-    }
-    int kept_errno = errno;
-    (void)fclose(f);
-    errno = kept_errno;
-    if (!ok) {
-        free(content);
-        return content ? STATUS_IO : STATUS_NO_MEMORY;
-    }
-    *ret_content = content;
-    *ret_len = len;
-    return STATUS_OK;
-}
-
 enum status rules_read_file(struct rules *r, const char *path, struct text *error)
 {
-    char *content = NULL;
-    size_t len = 0;
-    enum status status = read_whole(path, &content, &len);
-    if (status == STATUS_IO) {
+    struct buffer content = { 0 };
+    enum status status = whole_file_read(path, RULES_FILE_MAX, &content);
+    if (status == STATUS_OK) {
+        status = rules_read_text(r, path, (struct bytes){ content.at, content.len }, error);
+    } else if (status != STATUS_NO_MEMORY) {
         text_clear(error);
-        text_addf(error, "%s: cannot be read: %s", path, strerror(errno));
+        text_addf(error, "%s: cannot be read: %s", path,
+                  strerror(status == STATUS_IO ? errno : EFBIG));
+        status = STATUS_IO;
     }
-    if (status == STATUS_OK)
-        status = rules_read_text(r, path, (struct bytes){ (const uint8_t *)content, len }, error);
-    free(content);
+    buffer_done(&content);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include "sites.h"
 
 #include "csv.h"
+#include "whole_file.h"
 
 #include <stdlib.h>
 
@@ -81,13 +82,12 @@ enum status sites_read(struct bytes text, struct sites **ret_sites, size_t *ret_
 
 enum status sites_open(const char *path, struct sites **ret_sites, size_t *ret_line)
 {
-    uint8_t *content = NULL;
-    size_t len = 0;
+    struct buffer content = { 0 };
     *ret_line = 0;
-    enum status status = csv_read_file(path, &content, &len);
+    enum status status = whole_file_read(path, CSV_FILE_MAX, &content);
     if (status == STATUS_OK)
-        status = sites_read((struct bytes){ content, len }, ret_sites, ret_line);
-    free(content);
+        status = sites_read((struct bytes){ content.at, content.len }, ret_sites, ret_line);
+    buffer_done(&content);
     return status;
 }
 

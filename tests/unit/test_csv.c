@@ -71,24 +71,3 @@ Test(csv, only_a_whole_mark_is_passed_over)
     cr_expect_eq(csv_text(text_bytes("\xef\xbb")).len, 2);
     cr_expect_eq(csv_text((struct bytes){ 0 }).len, 0);
 }
-
-Test(csv, a_file_is_read_whole)
-{
-    enum { LEN = (1 << 16) + 1 }; /* more than is read at once */
-    static uint8_t wanted[LEN];
-    char directory[PATH_SIZE], path[PATH_SIZE + 8];
-    uint8_t *content = NULL;
-    size_t len = 0;
-    memset(wanted, 'x', LEN);
-    snprintf(path, sizeof path, "%s/a.csv", test_directory(directory));
-    for (size_t n = 0; n <= LEN; n += n == 0 ? 1 : 1 << 15) {
-        write_file(path, (struct bytes){ wanted, n });
-        cr_assert_eq(csv_read_file(path, &content, &len), STATUS_OK);
-        cr_expect_eq(len, n);
-        cr_expect_eq(memcmp(content, wanted, n), 0);
-        free(content);
-    }
-    cr_expect_eq(csv_read_file("/no/such/file", &content, &len), STATUS_IO);
-    cr_expect_eq(csv_read_file(directory, &content, &len), STATUS_IO);
-    remove_directory(directory);
-}

@@ -19,14 +19,15 @@
 #include "flow.h"
 #include "fragment.h"
 #include "hash.h"
+#include "interfaces.h"
 #include "packet.h"
 #include "past.h"
 #include "timing.h"
 
 #include <stdlib.h>
 
-/* Bytes of a mark behind facts, and the bits of the last. */
-enum { MARK_LEN = 5, MARK_HAS_ROW = 1, MARK_IS_OPEN = 2 };
+/* Bytes of a mark behind facts and the name of an interface, and the bits of the last. */
+enum { MARK_LEN = 6, MARK_HAS_ROW = 1, MARK_IS_OPEN = 2 };
 
 /* What a live connection costs beside its flow, roughly: facts, records, allocator. */
 enum { CONNECTION_COST = 3072 };
@@ -39,6 +40,7 @@ struct analysis {
     struct fragments *fragments;
     struct flow_table *flows;
     struct past *past;
+    struct interfaces interfaces;
     struct drop_counts own_drops, *drops; /* of the current file */
     struct connection_pool pool;
     struct buffer packed;    /* of the flow being finished or parked */
@@ -52,6 +54,7 @@ struct analysis {
     int64_t now_ns;     /* largest time of a frame, but for one far ahead of all others */
     bool was_far_ahead; /* the last frame was */
     uint32_t file;
+    const char *interface_name; /* of the current frame; NULL */
 };
 
 enum status analysis_open(const struct analysis_options *options, struct analysis **ret_analysis)
@@ -109,6 +112,7 @@ void analysis_close(struct analysis *a)
     buffer_done(&a->packed);
     buffer_done(&a->state);
     buffer_done(&a->half_open);
+    interfaces_done(&a->interfaces);
     free(a);
 }
 
@@ -144,6 +148,11 @@ static const struct secrets *all_secrets(const struct analysis *a)
 const struct drop_counts *analysis_drops(const struct analysis *a)
 {
     return a->drops;
+}
+
+uint64_t analysis_unnamed_flows(const struct analysis *a)
+{
+    return a->interfaces.unnamed_flows;
 }
 
 uint64_t analysis_flows(const struct analysis *a)
@@ -316,9 +325,13 @@ static void fill_half_open(const struct flow *flow, struct facts *f)
 
 struct stage_mark stage_mark_of(struct bytes item)
 {
-    struct reader r = reader_of(bytes_after(item, item.len < MARK_LEN ? 0 : item.len - MARK_LEN));
+    size_t before = item.len < MARK_LEN ? 0 : item.len - MARK_LEN;
+    struct reader r = reader_of(bytes_after(item, before));
+    size_t name_len = reader_u8(&r);
     struct stage_mark mark = { .resumed = reader_u32(&r) };
     uint8_t flags = reader_u8(&r);
+    if (name_len <= before)
+        mark.interface = bytes_first(bytes_after(item, before - name_len), name_len);
     mark.has_row = (flags & MARK_HAS_ROW) != 0;
     mark.is_open = (flags & MARK_IS_OPEN) != 0;
     return mark;
@@ -328,16 +341,20 @@ static enum status pack_mark(const struct stage_mark *mark, struct buffer *out)
 {
     uint32_t number = mark->resumed;
     uint8_t flags = (mark->has_row ? MARK_HAS_ROW : 0) | (mark->is_open ? MARK_IS_OPEN : 0);
-    uint8_t octets[MARK_LEN] = { (uint8_t)(number >> 24), (uint8_t)(number >> 16),
-                                 (uint8_t)(number >> 8), (uint8_t)number, flags };
-    return buffer_add(out, (struct bytes){ octets, sizeof octets }) ? STATUS_OK : STATUS_NO_MEMORY;
+    uint8_t octets[MARK_LEN] = { (uint8_t)mark->interface.len, (uint8_t)(number >> 24),
+                                 (uint8_t)(number >> 16),      (uint8_t)(number >> 8),
+                                 (uint8_t)number,              flags };
+    bool ok = buffer_add(out, mark->interface) &&
+              buffer_add(out, (struct bytes){ octets, sizeof octets });
+    return ok ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 /* Stages the facts of a flow that is over, or that stays open; the former teach of its server. */
 static enum status stage_facts(struct analysis *a, const struct flow *flow, const struct facts *f,
                                bool is_open, uint64_t *ret_number)
 {
-    struct stage_mark mark = { flow->resumed, flow->has_row, is_open };
+    struct stage_mark mark = { flow->resumed, flow->has_row, is_open,
+                               interfaces_name(&a->interfaces, flow->interface) };
     a->packed.len = 0;
     enum status status = is_open ? STATUS_OK : profiles_learn(a->options.profiles, f);
     if (status == STATUS_OK)
@@ -546,7 +563,7 @@ int64_t analysis_now(const struct analysis *a)
     return a->now_ns;
 }
 
-static struct carried_point carried_point_of(const struct analysis *a)
+static struct carried_point carried_point_of(struct analysis *a)
 {
     return (struct carried_point){
         .now_ns = a->now_ns,
@@ -555,6 +572,7 @@ static struct carried_point carried_point_of(const struct analysis *a)
         .past = a->past,
         .half_opens = a->options.half_opens,
         .neighbours = a->options.neighbours,
+        .interfaces = &a->interfaces,
         .half_open = a->half_open,
     };
 }
@@ -796,6 +814,7 @@ static enum status add_flow(struct analysis *a, const struct flow_key *key, cons
         return STATUS_NO_MEMORY;
     flow->file = a->file;
     flow->first_packet_no = s->packet_no;
+    flow->interface = interfaces_number(&a->interfaces, a->interface_name);
     choose_client(flow, s);
     *ret_flow = flow;
     return take_past(a, flow, s);
@@ -1028,6 +1047,7 @@ enum status analysis_frame(struct analysis *a, const struct frame *frame)
     if (reason != DROP_NONE)
         return drop(a, reason);
     pass_time(a, s.at_ns);
+    a->interface_name = frame->interface_name;
     struct flow *flow;
     enum status status = look_at_silent_flows(a);
     if (status == STATUS_OK)

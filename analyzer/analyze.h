@@ -46,6 +46,7 @@ struct stage_mark {
     uint32_t resumed; /* number of the flow of an earlier run that goes on in it + 1; 0 = none */
     bool has_row;     /* a row of its name that is there is to be replaced */
     bool is_open;     /* it is live at the end, and its state is on the other stage */
+    struct bytes interface; /* name of its first packet's, a view into the item; empty = none */
 };
 struct stage_mark stage_mark_of(struct bytes item);
 
@@ -85,6 +86,9 @@ MUST_USE enum status analysis_end(struct analysis *a);
 
 /* What was not used of the current file, by reason. */
 const struct drop_counts *analysis_drops(const struct analysis *a);
+
+/* Flows without the name of their interface, since their point has too many (interfaces.h). */
+uint64_t analysis_unnamed_flows(const struct analysis *a);
 
 /* Flows finished so far, and live ones, for progress. */
 uint64_t analysis_flows(const struct analysis *a);

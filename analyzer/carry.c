@@ -59,6 +59,7 @@ static void code_flow(struct coder *c, struct flow *f)
     code_u32(c, &f->encapsulation[0]);
     code_u32(c, &f->encapsulation[1]);
     f->encapsulation_count = (uint8_t)code_number(c, f->encapsulation_count, 2);
+    code_u8(c, &f->interface);
     code_bool(c, &f->low_is_client);
     code_bool(c, &f->continues);
     code_bool(c, &f->is_counted);
@@ -157,6 +158,7 @@ static void code_point(struct coder *c, struct carried_point *p)
     past_code(c, p->past, p->now_ns);
     half_opens_code(c, p->half_opens, p->now_ns / NS_PER_SECOND - HALF_OPEN_KEPT_S);
     neighbours_code(c, p->neighbours, p->now_ns);
+    interfaces_code(c, p->interfaces);
     code_half_open(c, &p->half_open);
 }
 

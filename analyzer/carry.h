@@ -8,12 +8,13 @@
 #include "connection.h"
 #include "flow.h"
 #include "half_open.h"
+#include "interfaces.h"
 #include "neighbour.h"
 #include "past.h"
 
 /* Raised whenever anything that is packed changes: facts, streams, TLS, flows. State of another
  * version is not gone on with. */
-enum { CARRY_VERSION = 1 };
+enum { CARRY_VERSION = 2 };
 
 /* Packets of the last second of a run may have copies in the next. */
 #define CARRY_RECENT_NS NS_PER_SECOND
@@ -46,6 +47,7 @@ struct carried_point {
     struct past *past;
     struct half_opens *half_opens;
     struct neighbours *neighbours;
+    struct interfaces *interfaces;
     struct buffer half_open; /* half-open flows without a row, each packed, behind its length */
 };
 

@@ -44,6 +44,7 @@ struct flow {
     uint16_t bucket;
     uint16_t tunnel;
     uint8_t encapsulation_count;
+    uint8_t interface; /* number of the first packet's, in interfaces.h */
     bool low_is_client;
     bool continues;
     bool is_counted;      /* as half-open, in half_open.h */

@@ -5,6 +5,7 @@
 #include "capture.h"
 #include "carry.h"
 #include "continuation.h"
+#include "interfaces.h"
 #include "interleave.h"
 #include "knowledge.h"
 #include "label.h"
@@ -518,10 +519,19 @@ static enum status begin_point(struct ingest *i)
     return analysis_open(&options, &i->analysis);
 }
 
+static void note_unnamed(struct ingest *i, const struct run_point *p)
+{
+    uint64_t flows = analysis_unnamed_flows(i->analysis);
+    if (flows > 0)
+        add_note(i, false, "%s: more than %d interfaces; %llu flows of others have no interface",
+                 p->input->name, INTERFACES_MAX, (unsigned long long)flows);
+}
+
 static enum status end_point(struct ingest *i)
 {
     struct run_point *p = &i->points[i->point++];
     enum status status = analysis_end(i->analysis);
+    note_unnamed(i, p);
     p->continuation.state.len = 0;
     if (status == STATUS_OK && keeps_state(i))
         status = analysis_leave_point(i->analysis, &p->continuation.state);
@@ -884,6 +894,7 @@ static struct row_context context_of(const struct ingest *i, const struct run_po
         .privacy = &i->privacy,
         .roles = p->roles,
         .capture_id = capture_of(i, p, f, mark),
+        .interface = mark->interface,
     };
 }
 
@@ -1126,13 +1137,14 @@ static enum status write_flow(struct ingest *i, struct bytes item, struct run_po
     struct flow_job *job = writer_next(writer);
     struct record records[RECORDS_MAX];
     struct facts f;
-    struct stage_mark mark = stage_mark_of(item);
     if (job == NULL)
         return STATUS_END;
     job->packed.len = 0;
     if (!buffer_add(&job->packed, item))
         return STATUS_NO_MEMORY;
-    if (!facts_unpack((struct bytes){ job->packed.at, job->packed.len }, records, &f))
+    struct bytes kept = { job->packed.at, job->packed.len };
+    struct stage_mark mark = stage_mark_of(kept);
+    if (!facts_unpack(kept, records, &f))
         return fail(i, STATUS_IO, "temporary file damaged: facts of a flow cannot be read");
     enum status status = link_flow(i, p, &mark, job);
     if (status == STATUS_OK)

@@ -560,6 +560,7 @@ static enum status packet(struct pcapng *p, struct reader r, bool is_obsolete,
         .link_type = i->link_type,
         .wire_len = wire_len > len ? wire_len : len,
         .interface_id = i->number,
+        .interface_name = pcapng_interface_name(p, i->number),
         .data = data,
     };
     return STATUS_OK;
@@ -581,6 +582,7 @@ static enum status simple_packet(struct pcapng *p, struct reader r, struct frame
         .at_ns = FRAME_TIME_INVALID,
         .link_type = i->link_type,
         .interface_id = i->number,
+        .interface_name = pcapng_interface_name(p, i->number),
         .wire_len = wire_len,
         .data = data,
     };

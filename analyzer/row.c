@@ -39,6 +39,11 @@ static struct row_text text(const char *text)
     return (struct row_text){ text, text == NULL ? 0 : strlen(text) };
 }
 
+static struct row_text text_of_bytes(struct bytes value)
+{
+    return (struct row_text){ value.len > 0 ? (const char *)value.at : NULL, value.len };
+}
+
 static struct row_text text_if(bool has, const char *value)
 {
     return text(has ? value : NULL);
@@ -234,6 +239,7 @@ static void fill_identity(const struct facts *f, const struct row_context *conte
     fill_leg(f, context, row);
     row->site = text(context->labels->site);
     row->host = text(context->labels->host);
+    row->interface = text_of_bytes(context->interface);
     row->app_protocol = text(f->app_protocol);
     row->app_category = text(f->app_category);
     row->continues = integer(f->continues);

@@ -22,6 +22,7 @@ struct row_context {
     const struct privacy *privacy;  /* { 0 } hides nothing; never NULL */
     const struct roles *roles;      /* stands in for it; NULL = no guesses */
     int64_t capture_id;
+    struct bytes interface; /* name of it; empty = none */
 };
 
 enum { FLOW_UID_SIZE = 33 };

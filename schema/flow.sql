@@ -181,6 +181,9 @@ CREATE TABLE flow (
         -- label of the capture point, as in capture [inputs]
     host TEXT,
         -- label of the capture point, as in capture [inputs]
+    interface TEXT,
+        -- name of the interface that the first packet was captured at, as 'eth0'; NULL when its
+        -- file does not name it (classic pcap never does), or names more than 255 [interfaces]
     app_protocol TEXT,
         -- nDPI's name as 'TLS.Google'; NULL when it knows none [label]
     app_category TEXT,

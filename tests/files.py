@@ -165,11 +165,11 @@ WAYS = [
     (late, NUMBERS, 0),
     (overlapping, NUMBERS, 0),
     (ring, NUMBERS, 0),
-    (two_interfaces, NUMBERS, 0),
-    (two_interfaces_late, NUMBERS, 0),
-    (two_taps, NUMBERS | {"duplicates"}, 0),
+    (two_interfaces, NUMBERS | {"interface"}, 0),
+    (two_interfaces_late, NUMBERS | {"interface"}, 0),
+    (two_taps, NUMBERS | {"interface", "duplicates"}, 0),
     (with_garbage, NUMBERS, 3),
-    (pcapng_with_garbage, NUMBERS, 3),
+    (pcapng_with_garbage, NUMBERS | {"interface"}, 3),
     (in_vxlan, NUMBERS | {"tunnel"}, 0),
 ]
 
@@ -253,6 +253,63 @@ def try_ways(trial, captures):
         if status == 3:
             trial.expect(trial.query("SELECT count(*) FROM capture WHERE damage LIKE "
                                      "'packet 4 at byte %; read on at byte %'")[0][0] > 20, "damage")
+
+
+def on_interfaces(capture, names, chance):
+    """Blocks of a pcapng file whose packets come in by any of the interfaces, and these names."""
+    chosen = [chance.randrange(len(names)) for _ in capture.frames]
+    head = section() + b"".join(interface(capture.link_type, name) for name in names)
+    blocks = [packet(number, *frame) for number, frame in zip(chosen, capture.frames)]
+    return head, blocks, [names[number].decode() or None for number in chosen]
+
+
+def try_interfaces(trial, captures):
+    """A flow has the interface of its first packet, also when another run completes it, in whose
+    file interfaces are numbered otherwise."""
+    chance, files, later, wanted = random.Random("interfaces"), {}, {}, {}
+    for i, capture in enumerate(captures):
+        name = f"{chr(97 + i % 26)}{'x' * (i // 26)}"
+        head, blocks, of_packet = on_interfaces(capture, [b"wan", b"", b"lan"], chance)
+        half = len(blocks) // 2
+        moved = section() + b"".join(interface(capture.link_type, other)
+                                     for other in (b"lan", b"tap", b"wan"))
+        files[f"{name}/edge1.pcapng"] = head + b"".join(blocks[:half])
+        later[f"{name}/edge2.pcapng"] = moved + b"".join(blocks[half:])
+        wanted[name] = [of_packet[:half],
+                        [{"wan": "lan", None: "tap", "lan": "wan"}[n] for n in of_packet[half:]]]
+    trial.put(files | later)
+    trial.expect(trial.ingest(trial.captures).returncode == 0, "interfaces in one run")
+    found = trial.query("SELECT path, first_packet_no, interface FROM flow JOIN capture USING"
+                        " (capture_id)")
+    wrong = [row for row in found if row[2] !=
+             wanted[row[0].split("/")[-2]][row[0].endswith("edge2.pcapng")][row[1] - 1]]
+    trial.expect(len(found) > 50 and not wrong, f"interfaces of first packets: {wrong[:3]}")
+    at_once = rows(trial.database, NUMBERS)
+    trial.put(files)
+    trial.ingest(trial.captures)
+    trial.put(later)
+    result = subprocess.run([trial.program, "ingest", "-q", "-d", trial.database, trial.captures],
+                            check=False)
+    trial.expect(result.returncode == 0 and rows(trial.database, NUMBERS) == at_once,
+                 "interfaces over two runs")
+    report = subprocess.run([trial.program, "report", "-d", trial.database, "coverage", "--by",
+                             "interface"], capture_output=True, text=True, check=False)
+    trial.expect(report.returncode == 0 and "wan" in report.stdout, "report --by interface")
+
+
+def try_many_interfaces(trial, captures):
+    """Names of 255 interfaces are kept; flows of others are counted."""
+    link_type, (at, frame, wire) = captures[0].link_type, captures[0].frames[0]
+    ip = 14 if link_type == 1 else 0
+    out = [section()] + [interface(link_type, b"i%d" % i) for i in range(300)]
+    for i in range(300):
+        other = frame[:ip + 12] + struct.pack(">BBH", 10, 0, i) + frame[ip + 16:]
+        out.append(packet(i, at + i * 10**9, other, wire))
+    trial.put({"edge.pcapng": b"".join(out)})
+    result = trial.ingest(trial.captures)
+    trial.expect("more than 255 interfaces; 45 flows of others" in result.stderr, result.stderr)
+    trial.expect(trial.query("SELECT count(*), count(DISTINCT interface), count(interface)"
+                             " FROM flow") == [(300, 255, 255)], "interfaces up to the cap")
 
 
 def try_steps(trial, captures):
@@ -379,6 +436,8 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         trial = Trial(program, pathlib.Path(directory))
         try_ways(trial, captures)
+        try_interfaces(trial, captures)
+        try_many_interfaces(trial, captures)
         try_steps(trial, captures)
         try_many(trial, captures)
         try_copies(trial, captures)

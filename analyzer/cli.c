@@ -253,6 +253,11 @@ static const char HELP_DOCTOR[] =
     "\n"
     "      --filter EXPR       look only at packets that match a pcap filter expression\n"
     "      --files-from FILE   more paths, one a line; - is standard input\n"
+    "      --points DIR        only see which files are of one capture point: write for each point "
+    "a\n"
+    "                          list of them into DIR, for ingest --files-from, anywhere, and print "
+    "the\n"
+    "                          names of the lists, the largest first\n"
     "      --no-sandbox        keep all rights while captures are read; -v says what is given up\n"
     "      --format FORMAT     table (a page, default), or csv or json: a row for each statement\n"
     "  -o, --output FILE       write there instead of standard output\n";
@@ -306,6 +311,7 @@ enum option_code {
     OPTION_LIMIT,
     OPTION_CHECK,
     OPTION_PCAP,
+    OPTION_POINTS,
     OPTION_RULES,
     OPTION_VERSION,
 };
@@ -342,6 +348,7 @@ static const struct option OPTIONS[] = {
     { "limit", required_argument, NULL, OPTION_LIMIT },
     { "check", no_argument, NULL, OPTION_CHECK },
     { "pcap", required_argument, NULL, OPTION_PCAP },
+    { "points", required_argument, NULL, OPTION_POINTS },
     { "rules", required_argument, NULL, OPTION_RULES },
     { "database", required_argument, NULL, 'd' },
     { "output", required_argument, NULL, 'o' },
@@ -418,7 +425,7 @@ static const struct {
       0,
       SIZE_MAX,
       "paths of captures",
-      { OPTION_FILTER, OPTION_FILES_FROM, OPTION_NO_SANDBOX, OPTION_FORMAT, 'o' } },
+      { OPTION_FILTER, OPTION_FILES_FROM, OPTION_POINTS, OPTION_NO_SANDBOX, OPTION_FORMAT, 'o' } },
     { "forget", COMMAND_FORGET, HELP_FORGET, 0, 0, "options only", { OPTION_BEFORE, OPTION_SITE } },
     { "captures", COMMAND_CAPTURES, HELP_CAPTURES, 0, 0, "options only", { OPTION_FORMAT, 'o' } },
 };
@@ -609,6 +616,9 @@ static bool take_option(struct command_line *line, int option, char *value)
     case OPTION_PCAP:
         line->pcap = value;
         return true;
+    case OPTION_POINTS:
+        line->points = value;
+        return true;
     case OPTION_RULES:
         line->rules = value;
         return true;
@@ -704,6 +714,9 @@ static enum status read_options(int argc, char **argv, size_t kind, struct comma
         return wrong(error, size, "this command takes", COMMANDS[kind].words_wanted, name);
     if (line->command == COMMAND_SET_RULES && line->rules == NULL)
         return wrong(error, size, "nothing to set", "name a file with --rules", name);
+    if (line->points != NULL && (line->ingest.filter != NULL || line->format != NULL))
+        return wrong(error, size, "--points writes lists of whole files", "no filter, no format",
+                     name);
     if (line->command == COMMAND_INGEST || line->command == COMMAND_DOCTOR) {
         if (line->word_count == 0 && line->ingest.inputs.files_from == NULL)
             return wrong(error, size, "nothing to read", "name files or directories, or -", name);

@@ -36,6 +36,7 @@ struct command_line {
     int64_t limit;        /* -1 = none given */
     bool check;           /* of judge */
     const char *pcap;     /* of show */
+    const char *points;   /* of doctor; NULL = none given */
     const char *rules;    /* of report and set-rules; NULL = none given */
     const char *before;   /* of forget */
     enum command help_of; /* COMMAND_NONE: of the program */

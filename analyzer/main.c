@@ -18,6 +18,7 @@
 #include "show.h"
 #include "source.h"
 #include "store.h"
+#include "worklist.h"
 
 #include <errno.h>
 #include <langinfo.h>
@@ -431,6 +432,50 @@ static int run_doctor(const struct command_line *line)
     return exit_of_doctor(status, &result);
 }
 
+static int exit_of_points(const struct worklist_result *r)
+{
+    if (r->points == 0)
+        return EXIT_FAILED;
+    return r->files_unreadable > 0 ? EXIT_DAMAGED : EXIT_DONE;
+}
+
+static void print_points(const struct command_line *line, const struct worklist_result *r,
+                         const struct text *notes)
+{
+    if (!line->quiet)
+        fprintf(stderr, "%s%zu files of %zu capture points listed in %s\n", text_string(notes),
+                r->files, r->points, line->points);
+    if (r->points == 0)
+        complain("no captures found: name pcap or pcapng files, or directories that hold some");
+}
+
+static int run_points(const struct command_line *line)
+{
+    struct worklist_result result = { 0 };
+    struct text notes = { 0 }, error = { 0 };
+    FILE *out = line->output == NULL ? stdout : fopen(line->output, "we");
+    enum status status = STATUS_IO;
+    if (out == NULL)
+        text_addf(&error, "%s: cannot be written: %s", line->output, strerror(errno));
+    else
+        status = worklist_write(&line->ingest.inputs, line->points, out, &result, &notes, &error);
+    if (out != NULL && fflush(out) != 0 && status == STATUS_OK) {
+        text_addf(&error, "results cannot be written: %s", strerror(errno));
+        status = STATUS_IO;
+    }
+    if (status != STATUS_OK)
+        complain(text_string(&error));
+    else
+        print_points(line, &result, &notes);
+    text_done(&notes);
+    text_done(&error);
+    if (out != NULL && out != stdout)
+        fclose(out);
+    if (status != STATUS_OK)
+        return status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
+    return exit_of_points(&result);
+}
+
 static int command_help(enum command command)
 {
     fputs(cli_help(command), stdout);
@@ -640,7 +685,7 @@ int main(int argc, char **argv)
     case COMMAND_CAPTURES:
         return command_query(&line);
     case COMMAND_DOCTOR:
-        return run_doctor(&line);
+        return line.points != NULL ? run_points(&line) : run_doctor(&line);
     case COMMAND_JUDGE:
         return line.check ? command_query(&line) : command_judge(&line);
     case COMMAND_SET_RULES:

@@ -14,6 +14,7 @@
 --              'strong' by several signs that never failed, 'weak' by one sign that can
 -- CHECKs of words are chains of OR: for IN with more than two values SQLite makes a table of them
 -- for each row, which makes loading five times slower.
+-- ClickHouse numbers such words in their order (gen_export.py): add new ones behind the others.
 -- NULL means not observed or not known; zero means zero. Every column says in brackets where its
 -- value comes from; gen_row.py reads them: what comes from [judge] or [timing] is judged again. Comments stand inside the statements, so `.schema` shows them too.
 

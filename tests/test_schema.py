@@ -503,6 +503,39 @@ class Generated(unittest.TestCase):
                 db.execute(sql, (None,) * count)
 
 
+class ClickHouse(unittest.TestCase):
+    """What gen_export.py makes; tests/export.py and tests/clickhouse use it."""
+
+    def made(self, *arguments):
+        with tempfile.TemporaryDirectory() as directory:
+            out = pathlib.Path(directory) / "out"
+            subprocess.run([sys.executable, SCHEMA / "gen_export.py", SCHEMA / "flow.sql",
+                            *arguments, out], check=True)
+            return out.read_text(encoding="utf-8")
+
+    def test_the_files_are_what_the_schema_makes(self):
+        for release in ("18.16", "current"):
+            path = SCHEMA / "clickhouse" / f"{release}.sql"
+            self.assertEqual(path.read_text(encoding="utf-8"), self.made("ddl", release),
+                             f"schema/gen_export.py schema/flow.sql ddl {release} {path}")
+
+    def test_every_column_is_there_with_its_nulls(self):
+        db = new_database()
+        tables = re.findall(r"CREATE TABLE IF NOT EXISTS firstflight\.(\w+)_(?:local|load) .*?\(\n"
+                            r"(.*?)\n\) ENGINE", self.made("ddl", "18.16"), re.DOTALL)
+        self.assertEqual(len(tables), 10)
+        for table, text in tables:
+            there = dict(re.findall(r"^    (\w+) ([^,]*)", text, re.MULTILINE))
+            for row in db.execute(f"PRAGMA table_info({table})"):
+                type_ = there[row["name"]]
+                self.assertEqual(type_.startswith("Nullable("),
+                                 not (row["notnull"] or row["pk"]), f"{table}.{row['name']}")
+
+    def test_words_are_numbered_as_the_schema_lists_them(self):
+        self.assertIn(" handshake Enum8('full' = 1, 'resumed' = 2, '0-rtt' = 3, 'unknown' = 4,"
+                      " 'none' = 5),\n", self.made("ddl", "18.16"))
+
+
 class Readme(unittest.TestCase):
     def test_every_query_runs(self):
         db = new_database()

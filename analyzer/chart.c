@@ -434,16 +434,21 @@ static void add_time_labels(const char *const *labels, size_t count, struct text
     }
 }
 
-static void add_y_ticks(struct chart_scale scale, struct text *out)
+static void add_y_grid(struct chart_scale scale, struct text *out)
 {
     double ticks[CHART_TICKS_MAX];
     size_t count = chart_ticks(scale, ticks);
-    for (size_t i = 0; i < count; i++) {
-        double y = PLOT_TOP + plot_y(scale, ticks[i]);
-        add_horizontal(0, 1, y, i == 0 ? "base" : "grid", out);
-        if (i == 0 && !scale.logarithmic)
-            continue;
-        begin_text(0, y - 4, "start", out);
+    for (size_t i = 0; i < count; i++)
+        add_horizontal(0, 1, PLOT_TOP + plot_y(scale, ticks[i]), i == 0 ? "base" : "grid", out);
+}
+
+/* They stand inside of the plot, so in front of what it shows. */
+static void add_y_numbers(struct chart_scale scale, struct text *out)
+{
+    double ticks[CHART_TICKS_MAX];
+    size_t count = chart_ticks(scale, ticks);
+    for (size_t i = scale.logarithmic ? 0 : 1; i < count; i++) {
+        begin_text(0, PLOT_TOP + plot_y(scale, ticks[i]) - 4, "start", out);
         add_tick_number(out, ticks[i]);
         text_add(out, "</text>");
     }
@@ -473,13 +478,14 @@ void chart_add_series(const struct chart *c, const char *const *labels, bool sta
 {
     size_t count = c->line_count > 0 ? c->lines[0].count : 0;
     begin_svg("chart", FIGURE_HEIGHT, c->description, out);
-    add_y_ticks(c->y, out);
+    add_y_grid(c->y, out);
     if (stacked)
         add_columns(c, count, out);
     begin_plot(out);
     for (size_t i = 0; !stacked && i < c->line_count && i < CHART_LINES_MAX; i++)
         add_time_line(c, &c->lines[i], out);
     text_add(out, "</svg>");
+    add_y_numbers(c->y, out);
     add_time_labels(labels, count, out);
     add_names(c, stacked, out);
     text_add(out, "</svg>");

@@ -10,6 +10,7 @@
 #include "replays.h"
 #include "result.h"
 #include "ticket_keys.h"
+#include "timeline.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -27,6 +28,9 @@ struct report {
     enum status (*write)(const struct selection *s, struct table_style style, bool verbose,
                          FILE *out, struct text *error);
     const char *sql;
+    /* Of a report with sql: pictures below its rows, for HTML; NULL: none. */
+    enum status (*draw)(struct page *p, const struct selection *s, const struct overview *o,
+                        struct text *error);
     enum status (*fill)(struct page *p, const struct selection *s, struct text *error);
 };
 
@@ -67,6 +71,16 @@ static const char COVERAGE_SQL[] =
     " sum(handshake_basis IS 'strong') AS strong, sum(handshake_basis IS 'weak') AS weak,"
     " min(flow_id) AS example"
     " FROM selected GROUP BY {by,} result ORDER BY {by,} flows DESC, result";
+
+static enum status draw_timeline(struct page *page, const struct selection *s,
+                                 const struct overview *o, struct text *error)
+{
+    int64_t step_s = timeline_step_s(o->span);
+    page_heading(page, "Over time");
+    timeline_add_words(page, step_s);
+    enum status status = timeline_add_kinds(page, s, step_s, error);
+    return status == STATUS_OK ? timeline_add_waiting(page, s, step_s, error) : status;
+}
 
 static const struct report REPORTS[] = {
     { .name = "regions",
@@ -121,7 +135,8 @@ static const struct report REPORTS[] = {
       ", resumption_offered, resumed_by, early_data, rtt_ns"
       ", client_retransmits_before_response, server_retransmits_before_response",
       .default_by = "",
-      .sql = TIMELINE_SQL },
+      .sql = TIMELINE_SQL,
+      .draw = draw_timeline },
     { .name = "coverage",
       .question = "which flows could be measured, and why the others could not",
       .columns = OVERVIEW_COLUMNS,
@@ -255,7 +270,7 @@ static enum status add_rows(struct query *q, struct page *page, size_t *ret_rows
 }
 
 static enum status fill_page(const struct report *report, const struct selection *s,
-                             struct page *page, struct text *error)
+                             enum table_format format, struct page *page, struct text *error)
 {
     struct overview overview;
     struct query *q = NULL;
@@ -273,6 +288,8 @@ static enum status fill_page(const struct report *report, const struct selection
     if (rows > PAGE_ROWS_MAX)
         page_warning(page, "%zu more rows are not shown; --format csv has them all.",
                      rows - PAGE_ROWS_MAX);
+    if (status == STATUS_OK && report->draw && format == TABLE_HTML)
+        status = report->draw(page, s, &overview, error);
     overview_add_facts(&overview, s, page);
     return status;
 }
@@ -284,8 +301,8 @@ static enum status write_page(const struct report *report, const struct selectio
     text_addf(&title, "%c%s", toupper((unsigned char)report->question[0]), report->question + 1);
     struct page *page = page_open(text_string(&title));
     text_done(&title);
-    enum status status =
-        report->fill ? report->fill(page, s, error) : fill_page(report, s, page, error);
+    enum status status = report->fill ? report->fill(page, s, error)
+                                      : fill_page(report, s, style.format, page, error);
     if (status == STATUS_OK)
         status = page_write(page, style, out);
     page_close(page);

@@ -31,7 +31,7 @@ LEVELS = [
     "sandbox inflate source lookahead capture pcapng order interleave manifest inputs path_labels worklist label rules privacy store merge query sql_functions statistics "
     "chart page_pictures ladder_parts ladder_svg extract regions_parts regions_page "
     "comparison selection latency table page page_blocks page_text page_html overview page_query "
-    "result regions early_data policy replays ticket_keys report flows captures explain "
+    "timeline result regions early_data policy replays ticket_keys report flows captures explain "
     "ladder show "
     "words shift measure windows scope onset change cause mix clues watch incident",
     # the program

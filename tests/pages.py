@@ -145,6 +145,8 @@ def test_regions(program_path, directory):
     for name in REPORTS:
         page = check_page(program.text("report", name, "--format", "html"), name)
         expect("TLS flows" in " ".join(page.texts), f"{name}: how many flows it rests on")
+        if name == "timeline":
+            expect(len(page.figures) == 2, f"timeline: {len(page.figures)} figures")
     return directory / "regions.db"
 
 

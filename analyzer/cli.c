@@ -29,6 +29,7 @@ static const char HELP[] =
     "  doctor PATH...     what captures can and cannot tell, before they are read into a database\n"
     "  forget             remove old connections, or those of a site\n"
     "  captures           what is in the database: files, times, drops, damage\n"
+    "  export             whole tables for other programs: CSV, NDJSON, ClickHouse\n"
     "\n"
     "  -d, --database DB  the database file (firstflight.db)\n"
     "  -q, --quiet        no notes and no progress on standard error\n"
@@ -279,6 +280,36 @@ static const char HELP_SET_REGIONS[] =
     "  -d, --database DB       the database file (firstflight.db)\n"
     "  -q, --quiet             do not say it\n";
 
+static const char HELP_EXPORT[] =
+    "usage: firstflight export [-d DB] --to csv|ndjson|clickhouse [OPTION]...\n"
+    "\n"
+    "Writes all columns of table flow, with what their captures say of each, in memory that does not\n"
+    "grow with the number of rows. clickhouse is the row format of ClickHouse, for its tables of\n"
+    "schema/clickhouse: into a file or pipe, which begins with the INSERT that it is for, or to a\n"
+    "server. Rows that a server has already are replaced there, so an export that broke is repeated.\n"
+    "\n"
+    "      --to FORMAT         csv, ndjson or clickhouse\n"
+    "      --table TABLE       that one instead: flow, capture, drop_count, half_open or\n"
+    "                          early_data_rule; a server gets all but the last without asking\n"
+    "      --where SQL         only flows for which this is true\n"
+    "      --since T, --until T\n"
+    "                          only flows that began in that time, as of report\n"
+    "      --url URL           send to the HTTP interface of ClickHouse, as\n"
+    "                          http://127.0.0.1:8123/?database=firstflight, or @FILE: the URL is\n"
+    "                          the first line of FILE. User and password: CLICKHOUSE_USER and\n"
+    "                          CLICKHOUSE_PASSWORD, or in the URL of a file\n"
+    "      --block-rows N      rows sent at once (65536)\n"
+    "      --retries N         tries again of a block, with longer and longer pauses (6)\n"
+    "      --timeout SECONDS   for a block to be acknowledged (600)\n"
+    "      --no-sandbox        keep all rights; -v says what is given up\n"
+    "  -o, --output FILE       write there instead of standard output, which - is too\n"
+    "  -d, --database DB       the database file (firstflight.db)\n"
+    "  -q, --quiet             do not say what was written\n"
+    "\n"
+    "Example:\n"
+    "  firstflight export --to clickhouse -o - | (read -r i; clickhouse-client -d firstflight "
+    "--query \"$i\")\n";
+
 enum option_code {
     OPTION_SITE = 256,
     OPTION_HOST,
@@ -313,6 +344,12 @@ enum option_code {
     OPTION_PCAP,
     OPTION_POINTS,
     OPTION_RULES,
+    OPTION_TO,
+    OPTION_TABLE,
+    OPTION_URL,
+    OPTION_BLOCK_ROWS,
+    OPTION_RETRIES,
+    OPTION_TIMEOUT,
     OPTION_VERSION,
 };
 
@@ -350,6 +387,12 @@ static const struct option OPTIONS[] = {
     { "pcap", required_argument, NULL, OPTION_PCAP },
     { "points", required_argument, NULL, OPTION_POINTS },
     { "rules", required_argument, NULL, OPTION_RULES },
+    { "to", required_argument, NULL, OPTION_TO },
+    { "table", required_argument, NULL, OPTION_TABLE },
+    { "url", required_argument, NULL, OPTION_URL },
+    { "block-rows", required_argument, NULL, OPTION_BLOCK_ROWS },
+    { "retries", required_argument, NULL, OPTION_RETRIES },
+    { "timeout", required_argument, NULL, OPTION_TIMEOUT },
     { "database", required_argument, NULL, 'd' },
     { "output", required_argument, NULL, 'o' },
     { "quiet", no_argument, NULL, 'q' },
@@ -427,6 +470,14 @@ static const struct {
       "paths of captures",
       { OPTION_FILTER, OPTION_FILES_FROM, OPTION_POINTS, OPTION_NO_SANDBOX, OPTION_FORMAT, 'o' } },
     { "forget", COMMAND_FORGET, HELP_FORGET, 0, 0, "options only", { OPTION_BEFORE, OPTION_SITE } },
+    { "export",
+      COMMAND_EXPORT,
+      HELP_EXPORT,
+      0,
+      0,
+      "options only",
+      { OPTION_TO, OPTION_TABLE, OPTION_WHERE, OPTION_SINCE, OPTION_UNTIL, OPTION_URL,
+        OPTION_BLOCK_ROWS, OPTION_RETRIES, OPTION_TIMEOUT, OPTION_NO_SANDBOX, 'o' } },
     { "captures", COMMAND_CAPTURES, HELP_CAPTURES, 0, 0, "options only", { OPTION_FORMAT, 'o' } },
 };
 enum { COMMAND_KINDS = sizeof COMMANDS / sizeof COMMANDS[0] };
@@ -509,6 +560,8 @@ static bool add_keylog_file(struct ingest_options *o, const char *path)
     o->keylog_files[o->keylog_file_count++] = path;
     return true;
 }
+
+enum { TIMEOUT_MAX_S = 7 * 86400 };
 
 /* Takes one option; false when its value is wrong. */
 static bool take_option(struct command_line *line, int option, char *value)
@@ -622,6 +675,22 @@ static bool take_option(struct command_line *line, int option, char *value)
     case OPTION_RULES:
         line->rules = value;
         return true;
+    case OPTION_TO:
+        line->to = value;
+        return true;
+    case OPTION_TABLE:
+        line->table = value;
+        return true;
+    case OPTION_URL:
+        line->url = value;
+        return true;
+    case OPTION_BLOCK_ROWS:
+        return read_count(value, &line->block_rows) && line->block_rows > 0;
+    case OPTION_RETRIES:
+        return read_count(value, &line->retries);
+    case OPTION_TIMEOUT:
+        return read_count(value, &line->timeout_s) && line->timeout_s > 0 &&
+               line->timeout_s <= TIMEOUT_MAX_S;
     default:
         return false;
     }
@@ -712,6 +781,10 @@ static enum status read_options(int argc, char **argv, size_t kind, struct comma
     line->word_count = (size_t)(argc - optind);
     if (line->word_count < COMMANDS[kind].words_min || line->word_count > COMMANDS[kind].words_max)
         return wrong(error, size, "this command takes", COMMANDS[kind].words_wanted, name);
+    if (line->command == COMMAND_EXPORT && line->to == NULL)
+        return wrong(error, size, "no format", "say --to csv, ndjson or clickhouse", name);
+    if (line->command == COMMAND_EXPORT && line->url != NULL && line->output != NULL)
+        return wrong(error, size, "rows go to one place", "either --url or -o", name);
     if (line->command == COMMAND_SET_RULES && line->rules == NULL)
         return wrong(error, size, "nothing to set", "name a file with --rules", name);
     if (line->points != NULL && (line->ingest.filter != NULL || line->format != NULL))
@@ -733,6 +806,9 @@ enum status cli_read(int argc, char **argv, char *client_files[CLIENT_FILES_MAX]
     *ret_line = (struct command_line){
         .database = "firstflight.db",
         .limit = -1,
+        .block_rows = -1,
+        .retries = -1,
+        .timeout_s = -1,
         .ingest = { .memory_max = (size_t)1 << 30, .places.client_files = client_files },
     };
     const char *word = argc > 1 ? argv[1] : "";

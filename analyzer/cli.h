@@ -18,6 +18,7 @@ enum command {
     COMMAND_MERGE,
     COMMAND_SET_REGIONS,
     COMMAND_FORGET,
+    COMMAND_EXPORT,
     COMMAND_HELP, /* of help_of */
     COMMAND_VERSION,
 };
@@ -39,6 +40,8 @@ struct command_line {
     const char *points;   /* of doctor; NULL = none given */
     const char *rules;    /* of report and set-rules; NULL = none given */
     const char *before;   /* of forget */
+    const char *to, *table, *url; /* of export; NULL = none given */
+    int64_t block_rows, retries, timeout_s; /* of export; -1 = none given */
     enum command help_of; /* COMMAND_NONE: of the program */
 };
 

@@ -5,8 +5,10 @@
 #include "check.h"
 #include "cli.h"
 #include "doctor.h"
+#include "export.h"
 #include "flows.h"
 #include "forget.h"
+#include "http.h"
 #include "label.h"
 #include "merge.h"
 #include "mmdb.h"
@@ -264,10 +266,12 @@ static int end_output(void)
 static int command_version(void)
 {
     const char *mmdb = mmdb_version(), *archive = source_library_version();
-    printf("firstflight %s\n%s\nnDPI %s\nSQLite %s\nlibmaxminddb %s\n%s\n", FIRSTFLIGHT_VERSION,
-           capture_library_version(), label_library_version(), store_library_version(),
-           mmdb == NULL ? "not built in" : mmdb,
-           archive == NULL ? "libarchive not built in" : archive);
+    const char *curl = http_library_version();
+    printf("firstflight %s\n%s\nnDPI %s\nSQLite %s\nlibmaxminddb %s\n%s\nlibcurl %s\n",
+           FIRSTFLIGHT_VERSION, capture_library_version(), label_library_version(),
+           store_library_version(), mmdb == NULL ? "not built in" : mmdb,
+           archive == NULL ? "libarchive not built in" : archive,
+           curl == NULL ? "not built in" : curl);
     return end_output();
 }
 
@@ -339,6 +343,7 @@ static enum status run_query(const struct command_line *line, struct database *d
     case COMMAND_MERGE:
     case COMMAND_SET_REGIONS:
     case COMMAND_FORGET:
+    case COMMAND_EXPORT:
     case COMMAND_HELP:
     case COMMAND_VERSION:
         break;
@@ -665,6 +670,128 @@ static int command_forget(const struct command_line *line)
     return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }
 
+/* Export: whole tables to a file, a pipe or a server */
+
+static void confine_export(const struct command_line *line)
+{
+    struct sandbox *sandbox = line->no_sandbox ? NULL : sandbox_prepare();
+    if (sandbox == NULL)
+        return;
+    allow_directory_of(sandbox, line->database);
+    sandbox_may_use_temporary_files(sandbox);
+    if (line->url != NULL)
+        sandbox_may_connect(sandbox);
+    enter_sandbox(sandbox, true, line->verbose);
+    sandbox_close(sandbox);
+}
+
+static void say_exported(const struct export_result *r, const struct clickhouse *server,
+                         int64_t started_ns)
+{
+    double seconds = (double)(now_ns() - started_ns) / 1e9;
+    uint64_t rows = 0;
+    for (size_t i = 0; i < r->table_count; i++) {
+        const struct export_count *c = &r->tables[i];
+        fprintf(stderr, "%s: %llu rows, %llu bytes", c->table, (unsigned long long)c->rows,
+                (unsigned long long)c->bytes);
+        if (server != NULL)
+            fprintf(stderr, ", %llu blocks acknowledged", (unsigned long long)c->blocks);
+        fputc('\n', stderr);
+        rows += c->rows;
+    }
+    fprintf(stderr, "%.1f s, %.0f rows/s\n", seconds, (double)rows / (seconds > 0 ? seconds : 1));
+    if (server != NULL && clickhouse_retries(server) > 0) {
+        struct text trouble = { 0 };
+        text_addf(&trouble, "%llu times sent again; the last time because %s",
+                  (unsigned long long)clickhouse_retries(server), clickhouse_last_trouble(server));
+        complain(text_string(&trouble));
+        text_done(&trouble);
+    }
+}
+
+/* Fills in what the words of the command line mean. */
+static enum status read_export(const struct command_line *line, struct export_options *ret_options,
+                               struct text *error)
+{
+    *ret_options = (struct export_options){
+        .table = line->table,
+        .selection = { .where = line->where, .since = line->since, .until = line->until },
+        .block_rows = line->block_rows,
+        .interrupted = &interrupted,
+    };
+    bool to_terminal = line->url == NULL && line->output == NULL && isatty(STDOUT_FILENO);
+    if (!export_format_of(line->to, &ret_options->format))
+        text_addf(error, "no such format: %s; there are csv, ndjson and clickhouse", line->to);
+    else if (line->url != NULL && ret_options->format != EXPORT_CLICKHOUSE)
+        text_add(error, "--url is for --to clickhouse");
+    else if (to_terminal && ret_options->format == EXPORT_CLICKHOUSE)
+        text_add(error, "rows for ClickHouse are nothing for a terminal; say -o FILE or --url URL");
+    return error->len == 0 ? STATUS_OK : STATUS_USAGE;
+}
+
+static enum status open_server(const struct command_line *line, struct clickhouse **ret_server,
+                               struct text *error)
+{
+    struct clickhouse_options options = { .url = line->url,
+                                          .user = getenv("CLICKHOUSE_USER"),
+                                          .password = getenv("CLICKHOUSE_PASSWORD"),
+                                          .retries = line->retries,
+                                          .timeout_s = line->timeout_s,
+                                          .interrupted = &interrupted };
+    return line->url == NULL ? STATUS_OK : clickhouse_open(&options, ret_server, error);
+}
+
+static enum status run_export(const struct command_line *line, FILE *out, struct text *error)
+{
+    struct export_options options;
+    struct export_result result = { 0 };
+    struct database *database = NULL;
+    struct clickhouse *server = NULL;
+    int64_t started_ns = now_ns();
+    enum status status = read_export(line, &options, error);
+    if (status == STATUS_OK)
+        status = database_open(line->database, &database);
+    if (status != STATUS_OK && error->len == 0 && database != NULL)
+        text_add(error, database_error(database));
+    if (status == STATUS_OK)
+        status = open_server(line, &server, error);
+    if (status == STATUS_OK) {
+        options.server = server;
+        confine_export(line);
+        catch_interrupts();
+        status = command_export(database, &options, out, &result, error);
+        if (!line->quiet && status != STATUS_USAGE)
+            say_exported(&result, server, started_ns);
+    }
+    clickhouse_close(server);
+    database_close(database);
+    return status;
+}
+
+static int command_export_to(const struct command_line *line)
+{
+    bool to_file = line->output != NULL && strcmp(line->output, "-") != 0;
+    struct text error = { 0 };
+    FILE *out = to_file ? fopen(line->output, "we") : stdout;
+    enum status status = STATUS_IO;
+    if (out == NULL)
+        text_addf(&error, "%s: cannot be written: %s", line->output, strerror(errno));
+    else
+        status = run_export(line, out, &error);
+    if (out != NULL && fflush(out) != 0 && status == STATUS_OK) {
+        text_addf(&error, "the output cannot be written: %s", strerror(errno));
+        status = STATUS_IO;
+    }
+    if (status != STATUS_OK && status != STATUS_END)
+        complain(error.len == 0 ? "out of memory" : text_string(&error));
+    text_done(&error);
+    if (to_file && out != NULL)
+        fclose(out);
+    if (status == STATUS_END)
+        return EXIT_INTERRUPTED;
+    return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     char *client_files[CLIENT_FILES_MAX];
@@ -696,6 +823,8 @@ int main(int argc, char **argv)
         return command_set_regions(&line);
     case COMMAND_FORGET:
         return command_forget(&line);
+    case COMMAND_EXPORT:
+        return command_export_to(&line);
     case COMMAND_VERSION:
         return command_version();
     case COMMAND_HELP:

@@ -16,6 +16,7 @@
 #ifdef HAVE_SECCOMP
 #include <sched.h>
 #include <seccomp.h>
+#include <sys/socket.h>
 #endif
 
 /* The leak checker of a sanitizer starts a process that looks into this one. */
@@ -41,6 +42,7 @@ struct sandbox {
     int version; /* of Landlock; 0 = there is none */
     int ruleset; /* descriptor */
     uint64_t handled;
+    bool connects;
 };
 
 static uint64_t rights_of_version(int version)
@@ -116,6 +118,16 @@ void sandbox_may_use_temporary_files(struct sandbox *s)
             sandbox_may_write_in(s, directories[i]);
 }
 
+void sandbox_may_connect(struct sandbox *s)
+{
+    static const char *const PATHS[] = { "/etc/resolv.conf", "/etc/hosts",    "/etc/host.conf",
+                                         "/etc/gai.conf",    "/etc/services", "/etc/nsswitch.conf",
+                                         "/etc/pki",         "/etc/ca-certificates" };
+    s->connects = true;
+    for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++)
+        sandbox_may_read(s, PATHS[i]);
+}
+
 /* What libraries read when they are first used. */
 static void allow_system(struct sandbox *s)
 {
@@ -186,16 +198,37 @@ static bool add_thread_rules(scmp_filter_ctx filter)
            seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, own_limits) == 0;
 }
 
-static bool filter_calls(void)
+/* What a client asks for; sockets of no other kind, and none that listens. */
+static bool add_connection_rules(scmp_filter_ctx filter)
+{
+    static const int CONNECTION_CALLS[] = { SCMP_SYS(connect),     SCMP_SYS(getsockopt),
+                                            SCMP_SYS(setsockopt),  SCMP_SYS(getsockname),
+                                            SCMP_SYS(getpeername), SCMP_SYS(send),
+                                            SCMP_SYS(sendto),      SCMP_SYS(sendmsg),
+                                            SCMP_SYS(sendmmsg),    SCMP_SYS(recv),
+                                            SCMP_SYS(recvfrom),    SCMP_SYS(recvmsg),
+                                            SCMP_SYS(shutdown),    SCMP_SYS(socketpair) };
+    const struct scmp_arg_cmp ipv4 = SCMP_A0(SCMP_CMP_EQ, AF_INET);
+    const struct scmp_arg_cmp ipv6 = SCMP_A0(SCMP_CMP_EQ, AF_INET6);
+    bool good = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, ipv4) == 0 &&
+                seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, ipv6) == 0;
+    for (size_t i = 0; good && i < sizeof CONNECTION_CALLS / sizeof *CONNECTION_CALLS; i++)
+        good = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CONNECTION_CALLS[i], 0) == 0;
+    return good;
+}
+
+static bool filter_calls(bool connects)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
     if (filter == NULL)
         return false;
-    bool good = add_memory_rules(filter) && add_thread_rules(filter);
+    bool good = add_memory_rules(filter) && add_thread_rules(filter) &&
+                (!connects || add_connection_rules(filter));
     for (size_t i = 0; good && i < sizeof CALLS / sizeof *CALLS; i++)
         good = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALLS[i], 0) == 0;
     for (size_t i = 0; good && i < sizeof FORBIDDEN / sizeof *FORBIDDEN; i++)
-        good = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), FORBIDDEN[i], 0) == 0;
+        if (!connects || (FORBIDDEN[i] != SCMP_SYS(socket) && FORBIDDEN[i] != SCMP_SYS(connect)))
+            good = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), FORBIDDEN[i], 0) == 0;
     good = good && seccomp_load(filter) == 0;
     seccomp_release(filter);
     return good;
@@ -203,8 +236,9 @@ static bool filter_calls(void)
 
 #else
 
-static bool filter_calls(void)
+static bool filter_calls(bool connects)
 {
+    (void)connects;
     return false;
 }
 
@@ -243,7 +277,7 @@ struct sandbox_state sandbox_enter(struct sandbox *s, bool files_too)
         if (syscall(SYS_landlock_restrict_self, s->ruleset, 0) == 0)
             state.files = s->version;
     }
-    state.calls = filter_calls();
+    state.calls = filter_calls(s->connects);
     if (files_too && state.files == 0)
         state.why = "this kernel has no Landlock";
 #ifndef HAVE_SECCOMP

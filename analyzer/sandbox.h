@@ -31,6 +31,9 @@ void sandbox_may_write_in(struct sandbox *s, const char *directory);
 /* The directories that temporary files go to: $SQLITE_TMPDIR, $TMPDIR, /var/tmp, /tmp. */
 void sandbox_may_use_temporary_files(struct sandbox *s);
 
+/* Servers may be reached over IPv4 and IPv6, and found by their names; nobody can reach us. */
+void sandbox_may_connect(struct sandbox *s);
+
 /* What is in force. */
 struct sandbox_state {
     int files;       /* version of Landlock's interface; 0: files are not confined */

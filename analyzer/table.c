@@ -249,6 +249,7 @@ struct table {
     char **names;
     bool begun; /* something was written of rows */
     struct text line;
+    uint64_t bytes; /* written */
     bool failed;
     /* of TABLE_ALIGNED */
     struct kept *kept; /* cells of rows that wait for the widths to be known */
@@ -285,7 +286,7 @@ static void flush_line(struct table *t)
     if (t->line.failed)
         t->failed = true;
     else if (t->line.len > 0)
-        (void)fwrite(t->line.at, 1, t->line.len, t->out);
+        t->bytes += fwrite(t->line.at, 1, t->line.len, t->out);
     text_clear(&t->line);
 }
 
@@ -711,6 +712,11 @@ enum status table_add(struct table *t, const struct cell *cells)
     }
     flush_line(t);
     return table_status(t);
+}
+
+uint64_t table_bytes(const struct table *t)
+{
+    return t->bytes;
 }
 
 enum status table_close(struct table *t)

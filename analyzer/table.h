@@ -112,6 +112,9 @@ struct table *table_open(FILE *out, struct table_style style, const char *const 
 /* Writes one row of column_count cells. STATUS_IO when out cannot be written. */
 MUST_USE enum status table_add(struct table *t, const struct cell *cells);
 
+/* Bytes that its rows, and what stands above them, have taken so far. */
+uint64_t table_bytes(const struct table *t);
+
 /*
  * Ends the result set and frees it; the outcome is that of everything written. NULL is accepted
  * and means that table_open() had no memory.

@@ -33,6 +33,7 @@ LEVELS = [
     "comparison selection latency table page page_blocks page_text page_html overview page_query "
     "timeline result regions early_data policy replays ticket_keys report flows captures explain "
     "ladder show "
+    "export_table row_binary http clickhouse export "
     "words shift measure windows scope onset change cause mix clues watch incident",
     # the program
     "row analyze continuation writer knowledge setting set_regions rejudge forget check ingest survey doctor cli main",
@@ -40,6 +41,7 @@ LEVELS = [
 
 # Made from schema/ at build time: plain values for everyone, SQL text for the files named here.
 GENERATED = {"flow_row.h": None, "flow_row_sql.h": {"store"},
+             "export_columns.h": {"export_table"},
              "page_style.h": {"page_html", "ladder_svg"}}
 
 # Third-party headers (as a prefix of the name in the include), and who may include them.
@@ -53,6 +55,7 @@ LIBRARIES = {
     "jansson.h": {"facts_json", "profile_json"},
     "maxminddb.h": {"mmdb"},
     "seccomp.h": {"sandbox"},
+    "curl/": {"http"},
     "linux/": {"sandbox"},
 }
 

@@ -2,52 +2,44 @@
 /*
  * Theory of operation.
  *
- *   fd -> take_raw() -> libarchive -> blocks, a ring -> inflate_read()
- *         '---- thread, from the second block on ---'
+ *   fd -> packed.c -> decoder -> blocks, a ring -> inflate_read()
+ *         '- thread, from the second block on --'
  *
- * Only the method that the first bytes name is offered to libarchive: no chain of filters, and
- * never an external program, to which libarchive turns for a method it was built without. The
- * thread fills blocks while the reader empties the one before; they meet at the lock once a block.
+ * The method that the first bytes name decides on the library: zlib and liblzma themselves where
+ * the program was built with them, since they lose nothing of a file that is cut, else libarchive.
+ * The thread fills blocks while the reader empties the one before; they meet at the lock once a
+ * block.
  */
 #include "inflate.h"
 
+#include "decoder.h"
+
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#ifdef HAVE_LIBARCHIVE
-#include <archive.h>
-#include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#endif
 
-enum { ERROR_SIZE = 256 };
+enum {
+    ERROR_SIZE = 256,
+    BLOCK_SIZE = 256 * 1024, /* at least INFLATE_PEEK_MAX */
+    BLOCKS = 4,
+};
 
 struct method {
     const char *name;
     uint8_t magic[INFLATE_MAGIC_LEN];
     size_t magic_len;
-#ifdef HAVE_LIBARCHIVE
-    int (*offer)(struct archive *);
-#endif
 };
 
-#ifdef HAVE_LIBARCHIVE
-#define OFFER(name) , archive_read_support_filter_##name
-#else
-#define OFFER(name)
-#endif
-
 static const struct method METHODS[] = {
-    { "gzip", { 0x1f, 0x8b }, 2 OFFER(gzip) },                 /* RFC 1952 2.3.1 */
-    { "zstd", { 0x28, 0xb5, 0x2f, 0xfd }, 4 OFFER(zstd) },     /* RFC 8878 3.1.1 */
-    { "lz4", { 0x04, 0x22, 0x4d, 0x18 }, 4 OFFER(lz4) },       /* LZ4 frame format */
-    { "xz", { 0xfd, '7', 'z', 'X', 'Z', 0x00 }, 6 OFFER(xz) }, /* xz file format 2.1.1.1 */
-    { "bzip2", { 'B', 'Z', 'h' }, 3 OFFER(bzip2) },
+    { "gzip", { 0x1f, 0x8b }, 2 },                   /* RFC 1952 2.3.1 */
+    { "zstd", { 0x28, 0xb5, 0x2f, 0xfd }, 4 },       /* RFC 8878 3.1.1 */
+    { "lz4", { 0x04, 0x22, 0x4d, 0x18 }, 4 },        /* LZ4 frame format */
+    { "xz", { 0xfd, '7', 'z', 'X', 'Z', 0x00 }, 6 }, /* xz file format 2.1.1.1 */
+    { "bzip2", { 'B', 'Z', 'h' }, 3 },
 };
 
 static const struct method *method_of(struct bytes start)
@@ -66,13 +58,15 @@ const char *inflate_method(struct bytes start)
     return method != NULL ? method->name : NULL;
 }
 
-#ifdef HAVE_LIBARCHIVE
-
-enum {
-    RAW_SIZE = 64 * 1024,
-    BLOCK_SIZE = 256 * 1024, /* at least INFLATE_PEEK_MAX */
-    BLOCKS = 4,
-};
+/* NULL when the program was built without a library for it. */
+static const struct decoder *decoder_of(const struct method *method)
+{
+    if (strcmp(method->name, "gzip") == 0 && DECODER_ZLIB != NULL)
+        return DECODER_ZLIB;
+    if (strcmp(method->name, "xz") == 0 && DECODER_LZMA != NULL)
+        return DECODER_LZMA;
+    return DECODER_LIBARCHIVE;
+}
 
 struct block {
     uint8_t *bytes;
@@ -81,17 +75,12 @@ struct block {
 
 struct inflate {
     const struct method *method;
-    struct archive *archive;
-    int fd;
-    char error[ERROR_SIZE]; /* good once the last block was reached */
+    const struct decoder *decoder; /* NULL = none */
+    void *stream;                  /* of it */
+    char error[ERROR_SIZE];        /* good once the last block was reached */
     /* of whoever fills blocks */
-    uint8_t raw[RAW_SIZE];
-    size_t start_len;      /* bytes in raw that were read by the caller */
-    uint64_t raw_position; /* bytes given to libarchive */
-    uint64_t position;     /* decompressed bytes in blocks */
-    bool raw_ended;
-    int raw_errno;        /* why fd could not be read */
-    struct bytes pending; /* of libarchive, not in a block yet */
+    struct packed packed;
+    uint64_t position; /* decompressed bytes in blocks */
     /* of the reader */
     struct block *current; /* NULL = none */
     size_t given;          /* of it */
@@ -120,73 +109,35 @@ __attribute__((format(printf, 3, 4))) static enum status fail(struct inflate *p,
 
 /* ---- filling blocks ---- */
 
-/* Waits until fd can be read; false when the thread shall end instead. */
-static bool wait_for_raw(struct inflate *p)
+static enum status status_of(struct inflate *p, enum decoding decoding)
 {
-    struct pollfd events[] = { { .fd = p->fd, .events = POLLIN },
-                               { .fd = p->stop_event, .events = POLLIN } };
-    if (p->stop_event < 0)
-        return true;
-    while (poll(events, 2, -1) < 0 && errno == EINTR)
-        continue;
-    return events[1].revents == 0;
-}
-
-/* libarchive asks for compressed bytes. */
-static la_ssize_t take_raw(struct archive *archive, void *cookie, const void **ret_bytes)
-{
-    struct inflate *p = cookie;
-    *ret_bytes = p->raw;
-    ssize_t n = (ssize_t)p->start_len;
-    p->start_len = 0;
-    if (n == 0 && wait_for_raw(p)) {
-        do {
-            n = read(p->fd, p->raw, sizeof p->raw);
-        } while (n < 0 && errno == EINTR);
-    }
-    if (n < 0) {
-        p->raw_errno = errno;
-        archive_set_error(archive, errno, "%s", strerror(errno));
-        return -1;
-    }
-    p->raw_ended = n == 0;
-    p->raw_position += (uint64_t)n;
-    return n;
-}
-
-static enum status failed(struct inflate *p)
-{
-    unsigned long long consumed = (unsigned long long)archive_filter_bytes(p->archive, -1);
-    const char *words = archive_error_string(p->archive);
-    if (p->raw_errno != 0)
-        return fail(p, STATUS_IO, "%s", strerror(p->raw_errno));
-    if (archive_errno(p->archive) == ENOMEM)
+    const struct packed *in = &p->packed;
+    const char *words;
+    switch (decoding) {
+    case DECODING_MORE:
+        return STATUS_OK;
+    case DECODING_DONE:
+        return STATUS_END;
+    case DECODING_NO_MEMORY:
         return fail(p, STATUS_NO_MEMORY, "out of memory");
-    if (p->raw_ended)
+    case DECODING_CUT:
+        if (in->error != 0)
+            return fail(p, STATUS_IO, "%s", strerror(in->error));
         return fail(p, STATUS_DAMAGED, "%s stream cut at byte %llu of the compressed file",
-                    p->method->name, (unsigned long long)p->raw_position);
+                    p->method->name, (unsigned long long)in->received);
+    case DECODING_BROKEN:
+        break;
+    }
+    words = p->decoder->words(p->stream);
     return fail(p, STATUS_DAMAGED, "%s stream broken near byte %llu of the compressed file: %s",
-                p->method->name, consumed, words != NULL ? words : "no reason given");
+                p->method->name, (unsigned long long)packed_position(in),
+                words != NULL ? words : "no reason given");
 }
 
 static bool is_bomb(const struct inflate *p)
 {
-    return p->position > INFLATE_ANY_RATIO_MAX && p->position / INFLATE_RATIO_MAX > p->raw_position;
-}
-
-/* More decompressed bytes to p->pending. STATUS_OK, or why there are none. */
-static enum status take_pending(struct inflate *p)
-{
-    const void *at;
-    size_t len;
-    la_int64_t offset;
-    int result = archive_read_data_block(p->archive, &at, &len, &offset);
-    if (result == ARCHIVE_EOF)
-        return STATUS_END;
-    if (result != ARCHIVE_OK)
-        return failed(p);
-    p->pending = (struct bytes){ at, len };
-    return STATUS_OK;
+    return p->position > INFLATE_ANY_RATIO_MAX &&
+           p->position / INFLATE_RATIO_MAX > p->packed.received;
 }
 
 static enum status fill(struct inflate *p, struct block *block)
@@ -196,23 +147,14 @@ static enum status fill(struct inflate *p, struct block *block)
     block->len = 0;
     if (block->bytes == NULL)
         return fail(p, STATUS_NO_MEMORY, "out of memory");
-    enum status status = STATUS_OK;
-    while (block->len < BLOCK_SIZE && status == STATUS_OK) {
-        struct bytes piece = bytes_first(p->pending, BLOCK_SIZE - block->len);
-        if (piece.len == 0) {
-            status = take_pending(p);
-            continue;
-        }
-        memcpy(block->bytes + block->len, piece.at, piece.len);
-        block->len += piece.len;
-        p->pending = bytes_after(p->pending, piece.len);
-    }
+    enum status status =
+        status_of(p, p->decoder->read(p->stream, block->bytes, BLOCK_SIZE, &block->len));
     p->position += block->len;
     if (status == STATUS_OK && is_bomb(p))
         return fail(p, STATUS_DAMAGED,
                     "%s stream grows to more than %d times its length at byte %llu of the "
                     "compressed file: not read on",
-                    p->method->name, INFLATE_RATIO_MAX, (unsigned long long)p->raw_position);
+                    p->method->name, INFLATE_RATIO_MAX, (unsigned long long)p->packed.received);
     return status;
 }
 
@@ -245,6 +187,7 @@ static void start_thread(struct inflate *p)
     p->stop_event = eventfd(0, EFD_CLOEXEC);
     if (p->stop_event < 0)
         return;
+    p->packed.stop_event = p->stop_event;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     p->has_thread = pthread_create(&p->thread, NULL, fill_ahead, p) == 0;
@@ -328,34 +271,15 @@ size_t inflate_read(struct inflate *p, uint8_t *buffer, size_t size)
 
 /* ---- opening ---- */
 
-static enum status offer_method(struct inflate *p)
-{
-    if (archive_read_support_format_raw(p->archive) != ARCHIVE_OK ||
-        archive_read_support_format_empty(p->archive) != ARCHIVE_OK ||
-        p->method->offer(p->archive) != ARCHIVE_OK)
-        return fail(p, STATUS_REFUSED,
-                    "is compressed with %s, which the libarchive here was built without",
-                    p->method->name);
-    return STATUS_OK;
-}
-
-/*
- * In the raw format a stream is one entry; without content it is not even that. libarchive passes
- * on as it is what has the first bytes of the method but no whole header.
- */
 static enum status open_stream(struct inflate *p)
 {
-    struct archive_entry *entry;
-    if (archive_read_open(p->archive, p, NULL, take_raw, NULL) != ARCHIVE_OK)
-        return failed(p);
-    if (archive_filter_code(p->archive, 0) == ARCHIVE_FILTER_NONE) {
-        archive_set_error(p->archive, 0, "no header of that kind");
-        return failed(p);
-    }
-    int result = archive_read_next_header(p->archive, &entry);
-    if (result == ARCHIVE_EOF)
-        return STATUS_END;
-    return result == ARCHIVE_OK ? STATUS_OK : failed(p);
+    p->decoder = decoder_of(p->method);
+    if (p->decoder == NULL)
+        return fail(p, STATUS_REFUSED,
+                    "is compressed with %s, which this firstflight was built without a library for",
+                    p->method->name);
+    p->stream = p->decoder->open(&p->packed, p->method->name);
+    return p->stream != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 enum status inflate_open(int fd, struct bytes start, struct inflate **ret_inflate)
@@ -365,16 +289,11 @@ enum status inflate_open(int fd, struct bytes start, struct inflate **ret_inflat
     if (p == NULL)
         return STATUS_NO_MEMORY;
     p->method = method_of(start);
-    p->fd = fd;
     p->stop_event = -1;
-    memcpy(p->raw, start.at, start.len);
-    p->start_len = start.len;
+    packed_open(&p->packed, fd, start);
     (void)pthread_mutex_init(&p->lock, NULL);
     (void)pthread_cond_init(&p->changed, NULL);
-    p->archive = archive_read_new();
-    enum status status = p->archive != NULL ? offer_method(p) : STATUS_NO_MEMORY;
-    if (status == STATUS_OK)
-        p->filling = open_stream(p);
+    enum status status = open_stream(p);
     if (status == STATUS_NO_MEMORY) {
         inflate_close(p);
         return status;
@@ -403,8 +322,8 @@ void inflate_close(struct inflate *p)
         stop_thread(p);
     if (p->stop_event >= 0)
         (void)close(p->stop_event);
-    if (p->archive != NULL)
-        (void)archive_read_free(p->archive);
+    if (p->decoder != NULL)
+        p->decoder->close(p->stream);
     for (size_t i = 0; i < BLOCKS; i++)
         free(p->blocks[i].bytes);
     (void)pthread_cond_destroy(&p->changed);
@@ -422,65 +341,11 @@ const char *inflate_error(const struct inflate *p)
     return p->error;
 }
 
-const char *inflate_library_version(void)
+const char *inflate_library_version(unsigned index)
 {
-    return archive_version_details();
-}
-
-#else
-
-struct inflate {
-    char error[ERROR_SIZE];
-};
-
-enum status inflate_open(int fd, struct bytes start, struct inflate **ret_inflate)
-{
-    (void)fd;
-    struct inflate *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        return STATUS_NO_MEMORY;
-    (void)snprintf(p->error, sizeof p->error,
-                   "is compressed with %s: this firstflight was built without libarchive, which "
-                   "reads that",
-                   inflate_method(start));
-    *ret_inflate = p;
-    return STATUS_REFUSED;
-}
-
-void inflate_close(struct inflate *p)
-{
-    free(p);
-}
-
-struct bytes inflate_peek(struct inflate *p, size_t n)
-{
-    (void)p;
-    (void)n;
-    return (struct bytes){ 0 };
-}
-
-size_t inflate_read(struct inflate *p, uint8_t *buffer, size_t size)
-{
-    (void)p;
-    (void)buffer;
-    (void)size;
-    return 0;
-}
-
-enum status inflate_status(const struct inflate *p)
-{
-    (void)p;
-    return STATUS_REFUSED;
-}
-
-const char *inflate_error(const struct inflate *p)
-{
-    return p->error;
-}
-
-const char *inflate_library_version(void)
-{
+    const struct decoder *const all[] = { DECODER_ZLIB, DECODER_LZMA, DECODER_LIBARCHIVE };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i] != NULL && index-- == 0)
+            return all[i]->version();
     return NULL;
 }
-
-#endif

@@ -2,10 +2,10 @@
 #ifndef INFLATE_H
 #define INFLATE_H
 /*
- * Edge to libarchive, which does the decompression: the bytes of a file that gzip, zstd, lz4, xz or
- * bzip2 made to what they were before. Several members in a row are one stream. Used by source.c
- * alone. The start of a stream is decompressed where it is asked for, so that a look at the first
- * packets costs little; the rest in a thread of its own, some blocks ahead of the reader.
+ * The bytes of a file that gzip, zstd, lz4, xz or bzip2 compressed, made by the libraries that have
+ * a decoder (decoder.h) to what they were before. Several members in a row are one stream. Used by
+ * source.c alone. The start of a stream is decompressed where it is asked for, so that a look at
+ * the first packets costs little; the rest in a thread of its own, some blocks ahead of the reader.
  */
 #include "bytes.h"
 #include "status.h"
@@ -34,7 +34,7 @@ enum { INFLATE_MAGIC_LEN = 6 };
  * INFLATE_PEEK_MAX bytes, of which inflate_method() is not NULL) and is copied. fd stays the
  * caller's and must be open until inflate_close(). On failure *ret_inflate is still set (unless
  * STATUS_NO_MEMORY) so that inflate_error() can be asked, and must be closed. STATUS_REFUSED: this
- * program was built without libarchive, or that without the method.
+ * program was built without a library for the method.
  */
 MUST_USE enum status inflate_open(int fd, struct bytes start, struct inflate **ret_inflate);
 
@@ -49,8 +49,8 @@ struct bytes inflate_peek(struct inflate *p, size_t n);
 
 /*
  * Reads up to size decompressed bytes, at least one unless the end or a failure is reached. Of a
- * stream that is cut or broken everything comes that libarchive gives, which decodes by blocks: the
- * last 64 KiB in front of the place may be missing.
+ * stream that is cut or broken everything comes that the library gives: all of gzip by zlib and
+ * of xz by liblzma, all blocks that are whole of the others by libarchive.
  */
 size_t inflate_read(struct inflate *p, uint8_t *buffer, size_t size);
 
@@ -63,7 +63,7 @@ enum status inflate_status(const struct inflate *p);
 /* Text of the failure, with the place in the compressed file; lives as long as p. */
 const char *inflate_error(const struct inflate *p);
 
-/* "libarchive 3.6.2 ...", for --version; NULL when built without. */
-const char *inflate_library_version(void);
+/* "zlib 1.2.13", for --version: of the libraries that are built in; NULL behind the last. */
+const char *inflate_library_version(unsigned index);
 
 #endif

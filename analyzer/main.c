@@ -265,13 +265,15 @@ static int end_output(void)
 
 static int command_version(void)
 {
-    const char *mmdb = mmdb_version(), *archive = source_library_version();
-    const char *curl = http_library_version();
-    printf("firstflight %s\n%s\nnDPI %s\nSQLite %s\nlibmaxminddb %s\n%s\nlibcurl %s\n",
+    const char *mmdb = mmdb_version(), *curl = http_library_version();
+    printf("firstflight %s\n%s\nnDPI %s\nSQLite %s\nlibmaxminddb %s\nlibcurl %s\n",
            FIRSTFLIGHT_VERSION, capture_library_version(), label_library_version(),
            store_library_version(), mmdb == NULL ? "not built in" : mmdb,
-           archive == NULL ? "libarchive not built in" : archive,
            curl == NULL ? "not built in" : curl);
+    for (unsigned i = 0; source_library_version(i) != NULL; i++)
+        printf("%s\n", source_library_version(i));
+    if (source_library_version(0) == NULL)
+        printf("decompression not built in\n");
     return end_output();
 }
 

@@ -209,9 +209,9 @@ enum status source_status(const struct source *s)
     return s->status;
 }
 
-const char *source_library_version(void)
+const char *source_library_version(unsigned index)
 {
-    return inflate_library_version();
+    return inflate_library_version(index);
 }
 
 bool source_hash_begin(const char *path, uint64_t len, struct hash128 *ret_hash)

@@ -67,7 +67,7 @@ const char *source_error(const struct source *s);
  */
 enum status source_status(const struct source *s);
 
-/* Of the library that decompresses, for --version; NULL when there is none. */
-const char *source_library_version(void);
+/* Of the libraries that decompress, for --version; NULL behind the last. */
+const char *source_library_version(unsigned index);
 
 #endif

@@ -28,7 +28,7 @@ LEVELS = [
     "texts whole_file csv prefix prefix_set mmdb region sites places "
     "carry",
     # edges to files, libraries and people
-    "sandbox inflate source lookahead capture pcapng order interleave manifest inputs path_labels worklist label rules privacy store merge query sql_functions statistics "
+    "sandbox packed decoder gunzip unxz unarchive inflate source lookahead capture pcapng order interleave manifest inputs path_labels worklist label rules privacy store merge query sql_functions statistics "
     "chart page_pictures ladder_parts ladder_svg extract regions_parts regions_page "
     "comparison selection latency table page page_blocks page_text page_html overview page_query "
     "timeline result regions early_data policy replays ticket_keys report flows captures explain "
@@ -47,7 +47,9 @@ GENERATED = {"flow_row.h": None, "flow_row_sql.h": {"store"},
 # Third-party headers (as a prefix of the name in the include), and who may include them.
 LIBRARIES = {
     "pcap": {"capture"},
-    "archive.h": {"inflate"},
+    "archive.h": {"unarchive"},
+    "zlib.h": {"gunzip"},
+    "lzma.h": {"unxz"},
     "ndpi": {"label"},
     "sqlite3.h": {"store", "merge", "query", "sql_functions"},
     "openssl/": {"ja4", "decrypt", "privacy"},

@@ -606,8 +606,9 @@ static bool parked_is_good(struct analysis *a, const struct parked *parked)
 {
     struct connection *c =
         connection_unpack(&a->pool, (struct bytes){ parked->bytes, parked->len });
+    bool good = c != NULL && facts_are_sound(&c->facts);
     connection_close(&a->pool, c);
-    return c != NULL;
+    return good;
 }
 
 static enum status resume(struct analysis *a, uint32_t resumed, struct bytes state, uint32_t file)
@@ -638,9 +639,11 @@ enum status analysis_resume_point(struct analysis *a, struct bytes state, uint32
     bool ok = carry_point_unpack(state, &point);
     struct reader r = reader_of((struct bytes){ point.half_open.at, point.half_open.len });
     enum status status = ok ? STATUS_OK : STATUS_REFUSED;
-    a->now_ns = point.now_ns;
-    a->was_far_ahead = point.was_far_ahead;
-    a->past_seed = point.past_seed;
+    if (ok) {
+        a->now_ns = point.now_ns;
+        a->was_far_ahead = point.was_far_ahead;
+        a->past_seed = point.past_seed;
+    }
     while (status == STATUS_OK && r.rest.len > 0)
         status = resume(a, 0, reader_take(&r, (size_t)get_varint(&r)), file);
     buffer_done(&point.half_open);

@@ -56,8 +56,9 @@ void analysis_set_continued(struct analysis *a, bool *continued);
 
 /*
  * What an earlier run left: of the point first, then of each of its flows. Call before any frame.
- * file: index given to the facts of a flow for the file of its first packet. STATUS_REFUSED, and
- * nothing is taken over, when the bytes are not what a run of this program leaves.
+ * file: index given to the facts of a flow for the file of its first packet. STATUS_REFUSED when
+ * the bytes are not what a run of this program leaves: of a flow nothing is taken over then, of the
+ * point at most some of what is remembered beside its flows.
  */
 MUST_USE enum status analysis_resume_point(struct analysis *a, struct bytes state, uint32_t file);
 MUST_USE enum status analysis_resume_flow(struct analysis *a, uint32_t number, struct bytes state,

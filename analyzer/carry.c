@@ -17,11 +17,11 @@ static void code_endpoint(struct coder *c, struct endpoint *e)
 
 static void code_opening(struct coder *c, struct opening *o)
 {
-    code_i64(c, &o->syn_first_ns);
-    code_i64(c, &o->syn_last_ns);
-    code_i64(c, &o->syn_answered_ns);
-    code_i64(c, &o->syn_ack_first_ns);
-    code_i64(c, &o->syn_ack_last_ns);
+    code_time(c, &o->syn_first_ns);
+    code_time(c, &o->syn_last_ns);
+    code_time(c, &o->syn_answered_ns);
+    code_time(c, &o->syn_ack_first_ns);
+    code_time(c, &o->syn_ack_last_ns);
     for (enum side side = CLIENT; side <= SERVER; side++) {
         code_u32(c, &o->isn[side]);
         code_u16(c, &o->mss[side]);
@@ -46,8 +46,8 @@ static void code_flow(struct coder *c, struct flow *f)
     code_endpoint(c, &f->key.low);
     code_endpoint(c, &f->key.high);
     code_u64(c, &f->first_packet_no);
-    code_i64(c, &f->first_ns);
-    code_i64(c, &f->last_ns);
+    code_time(c, &f->first_ns);
+    code_time(c, &f->last_ns);
     code_opening(c, &f->opening);
     for (enum side side = CLIENT; side <= SERVER; side++) {
         code_u32(c, &f->packets[side]);
@@ -127,16 +127,17 @@ bool carry_flow_facts(struct bytes packed, struct facts *ret_facts)
     if (!unpack_fields(&c, &flow, &connected) || !connected)
         return false;
     struct connection *connection = connection_unpack(&none, c.in.rest);
-    if (connection == NULL)
-        return false;
-    connection->facts.client = *end_of(&flow, CLIENT);
-    connection->facts.server = *end_of(&flow, SERVER);
-    connection_finish(connection, &flow.opening, flow.first_ns);
-    *ret_facts = connection->facts;
-    connection->facts = (struct facts){ 0 };
+    bool sound = connection != NULL && facts_are_sound(&connection->facts);
+    if (sound) {
+        connection->facts.client = *end_of(&flow, CLIENT);
+        connection->facts.server = *end_of(&flow, SERVER);
+        connection_finish(connection, &flow.opening, flow.first_ns);
+        *ret_facts = connection->facts;
+        connection->facts = (struct facts){ 0 };
+    }
     connection_close(&none, connection);
     connection_pool_done(&none);
-    return true;
+    return sound;
 }
 
 static void code_half_open(struct coder *c, struct buffer *packed)
@@ -152,7 +153,7 @@ static void code_half_open(struct coder *c, struct buffer *packed)
 
 static void code_point(struct coder *c, struct carried_point *p)
 {
-    code_i64(c, &p->now_ns);
+    code_time(c, &p->now_ns);
     code_bool(c, &p->was_far_ahead);
     code_u64(c, &p->past_seed);
     past_code(c, p->past, p->now_ns);

@@ -75,6 +75,22 @@ static inline void code_i64(struct coder *c, int64_t *value)
     *value = (int64_t)code_number(c, (uint64_t)*value, UINT64_MAX);
 }
 
+/* A time or duration in nanoseconds, 0 where there is none: differences of two hold. */
+static inline void code_time(struct coder *c, int64_t *ns)
+{
+    *ns = (int64_t)code_number(c, (uint64_t)*ns, INT64_MAX);
+}
+
+/* An offset in a stream, a little before its begin at most: sums and differences hold. */
+static inline void code_offset(struct coder *c, int64_t *offset)
+{
+    const int64_t FARTHEST = INT64_C(1) << 61;
+    code_i64(c, offset);
+    c->failed |= *offset < -FARTHEST || *offset > FARTHEST;
+    if (c->failed)
+        *offset = 0;
+}
+
 static inline void code_i32(struct coder *c, int32_t *value)
 {
     *value = (int32_t)(uint32_t)code_number(c, (uint32_t)*value, UINT32_MAX);

@@ -75,7 +75,7 @@ static void code_recent(struct coder *coder, struct connection *c, enum side sid
     count = (uint8_t)code_number(coder, coder_unpacks(coder) ? 0 : count, RECENT_PACKETS);
     for (unsigned i = 0; i < count; i++) {
         code_u64(coder, &kept[i].signature);
-        code_i64(coder, &kept[i].at_ns);
+        code_time(coder, &kept[i].at_ns);
     }
     if (!coder_unpacks(coder))
         return;
@@ -90,14 +90,14 @@ static void code_state(struct coder *coder, struct connection *c, int64_t recent
     tls_code(coder, &c->tls);
     for (enum side side = CLIENT; side <= SERVER; side++) {
         stream_code(coder, &c->stream[side]);
-        code_i64(coder, &c->acked_offset[side]);
-        code_i64(coder, &c->acked_ns[side]);
+        code_offset(coder, &c->acked_offset[side]);
+        code_time(coder, &c->acked_ns[side]);
         code_recent(coder, c, side, recent_from_ns);
     }
     code_bool(coder, &c->labelled);
-    code_i64(coder, &c->rtt_end);
-    code_i64(coder, &c->rtt_at_ns);
-    code_i64(coder, &c->plain_response_offset);
+    code_offset(coder, &c->rtt_end);
+    code_time(coder, &c->rtt_at_ns);
+    code_offset(coder, &c->plain_response_offset);
 }
 
 /* How the secrets did that decryption leaves behind when it is broken off here. */

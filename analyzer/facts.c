@@ -374,3 +374,37 @@ bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX], struc
     *ret_facts = (struct facts){ 0 };
     return unpack(&r, records, ret_facts);
 }
+
+static bool record_is_sound(const struct record *r)
+{
+    return r->at_ns >= 0 && r->last_at_ns >= 0 && r->acked_at_ns >= 0 && r->all_acked_at_ns >= 0 &&
+           r->offset >= 0 && r->ack >= ACK_UNKNOWN;
+}
+
+static bool text_is_sound(const char *text)
+{
+    for (; text != NULL && *text != '\0'; text++)
+        if (*text < 0x20 || *text > 0x7e)
+            return false;
+    return true;
+}
+
+bool facts_are_sound(const struct facts *f)
+{
+    bool sound = f->client_basis <= CLIENT_BY_ORDER && f->ended <= ENDED_EVICTED &&
+                 f->preamble <= PREAMBLE_OTHER && f->keys <= KEYS_FAILED && f->hello_side <= SERVER;
+#define IS_SOUND(type, name) sound = sound && (!FACTS_IS_TIME(type) || (int64_t)f->name >= 0);
+#define ARE_SOUND(type, name) IS_SOUND(type, name[CLIENT]) IS_SOUND(type, name[SERVER])
+    FACTS_SCALAR(IS_SOUND, ARE_SOUND)
+#undef IS_SOUND
+#undef ARE_SOUND
+#define IS_SOUND(name) sound = sound && text_is_sound(f->name);
+    FACTS_TEXT_JUDGED(IS_SOUND)
+#undef IS_SOUND
+    for (unsigned i = 0; i < f->resend_count; i++)
+        sound = sound && f->resends[i].side <= SERVER && f->resends[i].at_ns >= 0 &&
+                f->resends[i].wait_ns >= 0;
+    for (unsigned i = 0; i < f->record_count; i++)
+        sound = sound && record_is_sound(&f->records[i]);
+    return sound;
+}

@@ -319,6 +319,12 @@ MUST_USE enum status facts_pack(const struct facts *f, struct buffer *out);
 bool facts_unpack(struct bytes packed, struct record records[RECORDS_MAX], struct facts *ret_facts);
 
 /*
+ * Whether unpacked facts are such as a connection may have: words and sides that there are, times
+ * since 1970, offsets within a stream, readable texts. What was packed in this run needs no check.
+ */
+bool facts_are_sound(const struct facts *f);
+
+/*
  * JSON for table flow_facts, short because there is one for each flow:
  *
  *   {"start":EPOCH_NS,"unit":NS,"packet":NO,"client":["IP",PORT],"server":["IP",PORT],

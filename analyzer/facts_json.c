@@ -350,13 +350,6 @@ static void read_scalars(const json_t *array, struct scale scale, struct facts *
 #undef READ_2
 }
 
-/* Whether the facts that stand for words, or for a side, are ones that there are. */
-static bool words_are_known(const struct facts *f)
-{
-    return f->client_basis <= CLIENT_BY_ORDER && f->ended <= ENDED_EVICTED &&
-           f->preamble <= PREAMBLE_OTHER && f->keys <= KEYS_FAILED && f->hello_side <= SERVER;
-}
-
 static bool read_records(const json_t *records, struct scale scale, struct facts *f)
 {
     for (size_t i = 0; i < json_array_size(records) && i < RECORDS_MAX; i++) {
@@ -401,7 +394,7 @@ static bool read_facts(const json_t *root, struct facts *f)
     FACTS_TEXT_JUDGED(READ_TEXT)
 #undef READ_TEXT
     read_resends(json_object_get(root, "resends"), scale, f);
-    return read_records(json_object_get(root, "records"), scale, f) && words_are_known(f);
+    return read_records(json_object_get(root, "records"), scale, f) && facts_are_sound(f);
 }
 
 bool facts_from_json(struct bytes json, struct facts *ret_facts)

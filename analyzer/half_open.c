@@ -123,7 +123,7 @@ static void code_count(struct coder *c, struct half_open_count *count)
 {
     code_octets(c, count->server.address.octet, sizeof count->server.address.octet);
     code_u16(c, &count->server.port);
-    code_i64(c, &count->second);
+    count->second = (int64_t)code_number(c, (uint64_t)count->second, INT64_MAX / 1000000000);
     code_u64(c, &count->flows);
     for (unsigned i = 0; i < 4; i++)
         code_u64(c, &count->prefixes_seen[i]);

@@ -158,9 +158,9 @@ void message_code(struct coder *c, struct message_reader *m)
     code_u8(c, &current->type);
     code_u32(c, &current->len);
     code_bool(c, &current->begins_record);
-    code_i64(c, &current->at_ns);
-    code_i64(c, &current->last_at_ns);
-    code_i64(c, &current->offset);
+    code_time(c, &current->at_ns);
+    code_time(c, &current->last_at_ns);
+    code_offset(c, &current->offset);
     m->kept_len = (uint32_t)code_number(c, m->kept_len, bytes_wanted(current->type));
     c->failed |= m->left > current->len;
     if (!coder_unpacks(c)) {

@@ -106,7 +106,7 @@ static void code_neighbour(struct coder *c, struct neighbour *one)
 {
     code_octets(c, one->client.octet, sizeof one->client.octet);
     code_i64(c, &one->minute);
-    code_i64(c, &one->least_ns);
+    code_time(c, &one->least_ns);
 }
 
 static void unpack_neighbours(struct coder *c, struct neighbours *n)

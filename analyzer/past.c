@@ -127,8 +127,8 @@ bool past_is_over(const struct past_flow *flow, int64_t now_ns)
 static void code_flow(struct coder *c, struct past_flow *flow)
 {
     code_u64(c, &flow->key_hash);
-    code_i64(c, &flow->first_ns);
-    code_i64(c, &flow->last_ns);
+    code_time(c, &flow->first_ns);
+    code_time(c, &flow->last_ns);
     code_u32(c, &flow->client_isn);
     code_u16(c, &flow->syn_count);
     code_u32(c, &flow->encapsulation[0]);

@@ -218,10 +218,10 @@ void stream_go_blind(struct stream *s)
 
 static void code_pending_fields(struct coder *c, struct pending *p)
 {
-    code_i64(c, &p->offset);
+    code_offset(c, &p->offset);
     code_u32(c, &p->len);
     code_bool(c, &p->starts_segment);
-    code_i64(c, &p->at_ns);
+    code_time(c, &p->at_ns);
     code_u64(c, &p->packet_no);
     code_i32(c, &p->ack);
 }
@@ -264,7 +264,7 @@ void stream_code(struct coder *c, struct stream *s)
     code_bool(c, &s->has_base);
     code_bool(c, &s->blind);
     code_u32(c, &s->next_seq);
-    code_i64(c, &s->next_offset);
+    code_offset(c, &s->next_offset);
     if (coder_unpacks(c)) {
         unpack_all_pending(c, s);
         return;

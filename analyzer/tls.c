@@ -530,6 +530,7 @@ static enum status end_record(struct tls *t, struct facts *f, enum side side)
     record->flags &= (uint8_t)~RECORD_OPEN;
     if (s->body_is_clear && s->body_is_doubtful) /* too short for a message */
         message_reset(&s->messages);
+    s->body_is_doubtful = false;
     if (s->acked_offset >= (int64_t)record->offset + RECORD_HEADER_LEN + record->len)
         record->all_acked_at_ns = s->acked_at_ns;
     s->record = 0;
@@ -854,8 +855,8 @@ static void code_record_reader(struct coder *c, struct record_reader *r)
     r->state = (uint8_t)code_number(c, r->state, RECORD_LOST);
     code_bool(c, &r->unsure);
     code_bool(c, &r->lost_to_snaplen);
-    code_i64(c, &r->lost_offset);
-    code_i64(c, &r->lost_at_ns);
+    code_offset(c, &r->lost_offset);
+    code_time(c, &r->lost_at_ns);
     code_u64(c, &r->lost_packet_no);
     code_i32(c, &r->lost_ack);
 }
@@ -873,11 +874,11 @@ static void code_unfinished(struct coder *c, struct tls_side *s)
     r->header_len = (uint8_t)code_number(c, r->header_len, RECORD_HEADER_LEN);
     code_octets(c, r->header, sizeof r->header);
     r->body_left = (uint32_t)code_number(c, r->body_left, UINT16_MAX);
-    code_i64(c, &r->first.offset);
+    code_offset(c, &r->first.offset);
     code_u32(c, &r->first.len);
     code_bool(c, &r->first.is_hole);
     code_bool(c, &r->first.starts_segment);
-    code_i64(c, &r->first.at_ns);
+    code_time(c, &r->first.at_ns);
     code_u64(c, &r->first.packet_no);
     code_i32(c, &r->first.ack);
     message_code(c, &s->messages);
@@ -889,13 +890,13 @@ static void code_side(struct coder *c, struct tls_side *s)
     s->mode = (uint8_t)code_number(c, s->mode, TLS_OFF);
     code_u8(c, &s->plain_runs);
     code_bool(c, &s->begin_missing);
-    code_i64(c, &s->begin_offset);
+    code_offset(c, &s->begin_offset);
     code_u8(c, &s->records_kept);
     code_u8(c, &s->early_kept);
     code_u16(c, &s->last_early);
     code_u16(c, &s->unacked);
-    code_i64(c, &s->acked_offset);
-    code_i64(c, &s->acked_at_ns);
+    code_offset(c, &s->acked_offset);
+    code_time(c, &s->acked_at_ns);
     code_record_reader(c, &s->records);
     code_bool(c, &unfinished);
     if (unfinished)

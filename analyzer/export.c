@@ -205,6 +205,18 @@ static enum status export_named(struct run *run, const char *name, struct export
     return export_one(run);
 }
 
+/* Each page is read once, so a cache as large as a report's would only take memory. */
+static enum status shrink_cache(struct database *database)
+{
+    static const char SQL[] = "PRAGMA main.cache_size = -2048";
+    struct query *q = NULL;
+    enum status status = query_open(database, SQL, &q);
+    if (status == STATUS_OK)
+        status = query_next(q);
+    query_close(q);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
 enum status command_export(struct database *database, const struct export_options *options,
                            FILE *out, struct export_result *ret_result, struct text *error)
 {
@@ -212,18 +224,17 @@ enum status command_export(struct database *database, const struct export_option
                        .options = options,
                        .out = options->server == NULL ? out : NULL,
                        .error = error };
-    enum status status = STATUS_OK;
     *ret_result = (struct export_result){ 0 };
     if (options->table != NULL && strcmp(options->table, FLOW) != 0 &&
         is_limited(&options->selection)) {
         text_add(error, "--where, --since and --until are for table flow");
         return STATUS_USAGE;
     }
-    if (options->table != NULL || options->server == NULL)
-        status = export_named(&run, options->table == NULL ? FLOW : options->table, ret_result);
-    else
-        for (size_t i = 0; status == STATUS_OK && i < ALL_COUNT && !*options->interrupted; i++)
-            status = export_named(&run, ALL[i], ret_result);
+    const char *const one[] = { options->table == NULL ? FLOW : options->table };
+    bool all = options->table == NULL && options->server != NULL;
+    enum status status = shrink_cache(database);
+    for (size_t i = 0; status == STATUS_OK && i < (all ? ALL_COUNT : 1); i++)
+        status = export_named(&run, (all ? ALL : one)[i], ret_result);
     if (*options->interrupted)
         return STATUS_END;
     return result_end(status, database, out, error);

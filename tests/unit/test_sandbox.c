@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -141,6 +142,42 @@ static int reach_out(void)
 Test(sandbox, programs_network_and_other_processes_are_out_of_reach)
 {
     expect_confined(reach_out);
+}
+
+static int be_a_client(void)
+{
+    char *const arguments[] = { "/bin/true", NULL };
+    struct sandbox *s = sandbox_prepare();
+    if (s == NULL)
+        abort();
+    sandbox_may_connect(s);
+    struct sandbox_state state = sandbox_enter(s, true);
+    sandbox_close(s);
+    if (!state.calls)
+        return NOT_IN_FORCE;
+    struct sockaddr_in discard = { .sin_family = AF_INET,
+                                   .sin_port = htons(9),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    const struct sockaddr *address = (const struct sockaddr *)&discard;
+    int client = socket(AF_INET, SOCK_STREAM, 0);
+    if (client < 0)
+        return 1;
+    if (connect(client, address, sizeof discard) != 0 && errno != ECONNREFUSED)
+        return 2;
+    if (bind(client, address, sizeof discard) != -1 || errno != EPERM)
+        return 3;
+    if (listen(client, 1) != -1)
+        return 4;
+    if (socket(AF_UNIX, SOCK_STREAM, 0) != -1 || socket(AF_PACKET, SOCK_RAW, 0) != -1)
+        return 5;
+    if (execv(arguments[0], arguments) != -1 || errno != EPERM)
+        return 6;
+    return state.files == 0 || open_error("/etc", "passwd", O_RDONLY) == EACCES ? 0 : 7;
+}
+
+Test(sandbox, who_may_connect_is_a_client_and_no_server)
+{
+    expect_confined(be_a_client);
 }
 
 static void *same(void *argument)

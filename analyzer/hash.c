@@ -51,6 +51,11 @@ struct hash128 hash_stream_value(const struct hash_stream *h)
     return canonical(XXH3_128bits_digest((const XXH3_state_t *)(const void *)h));
 }
 
+void hash_stream_copy(struct hash_stream *to, const struct hash_stream *from)
+{
+    XXH3_copyState((XXH3_state_t *)(void *)to, (const XXH3_state_t *)(const void *)from);
+}
+
 void hash_stream_close(struct hash_stream *h)
 {
     XXH3_freeState((XXH3_state_t *)(void *)h);

@@ -22,7 +22,8 @@ struct hash_stream;
 struct hash_stream *hash_stream_open(void);
 void hash_stream_add(struct hash_stream *h, struct bytes b);
 struct hash128 hash_stream_value(const struct hash_stream *h);
-void hash_stream_close(struct hash_stream *h);
+void hash_stream_copy(struct hash_stream *to, const struct hash_stream *from);
+void hash_stream_close(struct hash_stream *h); /* NULL is accepted */
 
 /* Writes lower-case hex with a terminator: 2 * b.len + 1 characters of buffer; returns buffer. */
 const char *hex_text(struct bytes b, char *buffer);

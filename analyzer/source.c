@@ -2,12 +2,20 @@
 #include "source.h"
 
 #include "inflate.h"
+#include "readahead.h"
+#include "thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/*
+ * A thread reads ahead once so many bytes were read and, of a file whose length is known, as many
+ * are to come: small files, and a look at the first packets, are not worth it.
+ */
+enum { AHEAD_FROM = 1024 * 1024 };
 
 struct source {
     int fd;
@@ -17,6 +25,8 @@ struct source {
     uint64_t position;        /* bytes given to the caller */
     struct hash_stream *hash; /* of them */
     struct inflate *inflate;  /* NULL: the file is not compressed */
+    struct readahead *ahead;  /* has the three above; NULL: everything is read where it is asked for */
+    bool was_ahead_tried;
     enum status status;       /* STATUS_OK while nothing failed, then error says what */
     const char *error;
     uint8_t peeked[SOURCE_PEEK_MAX];
@@ -121,6 +131,7 @@ void source_close(struct source *s)
 {
     if (s == NULL)
         return;
+    readahead_close(s->ahead);
     inflate_close(s->inflate);
     if (s->fd_is_ours)
         (void)close(s->fd);
@@ -156,7 +167,34 @@ static size_t read_peeked(struct source *s, uint8_t *buffer, size_t size)
     return piece.len;
 }
 
-size_t source_read(struct source *s, uint8_t *buffer, size_t size)
+static void note_ahead_status(struct source *s)
+{
+    int number;
+    enum status status = readahead_status(s->ahead, &number);
+    if (number != 0)
+        (void)refuse(s, STATUS_IO, strerror(number));
+    else if (status != STATUS_OK && status != STATUS_END)
+        (void)refuse(s, status, inflate_error(s->inflate));
+}
+
+/* A compressed pipe is read ahead by inflate.c alone, whose thread can be stopped while it waits. */
+static bool is_worth_a_thread(const struct source *s)
+{
+    if (s->status != STATUS_OK || thread_cpus() < 2)
+        return false;
+    if (s->inflate != NULL)
+        return !s->is_pipe;
+    return s->is_pipe || s->size >= s->position + AHEAD_FROM;
+}
+
+static void read_ahead(struct source *s)
+{
+    s->was_ahead_tried = true;
+    if (is_worth_a_thread(s))
+        s->ahead = readahead_open(s->fd, s->is_pipe, s->inflate, s->hash);
+}
+
+static size_t read_here(struct source *s, uint8_t *buffer, size_t size)
 {
     size_t n;
     if (s->inflate != NULL) {
@@ -168,6 +206,21 @@ size_t source_read(struct source *s, uint8_t *buffer, size_t size)
         n = read_file(s, buffer, size);
     }
     hash_stream_add(s->hash, (struct bytes){ buffer, n });
+    return n;
+}
+
+size_t source_read(struct source *s, uint8_t *buffer, size_t size)
+{
+    size_t n;
+    if (!s->was_ahead_tried && s->position >= AHEAD_FROM)
+        read_ahead(s);
+    if (s->ahead != NULL) {
+        n = readahead_read(s->ahead, buffer, size);
+        if (n == 0)
+            note_ahead_status(s);
+    } else {
+        n = read_here(s, buffer, size);
+    }
     s->position += n;
     return n;
 }
@@ -196,7 +249,7 @@ void source_read_rest(struct source *s)
 
 struct hash128 source_hash(const struct source *s)
 {
-    return hash_stream_value(s->hash);
+    return s->ahead != NULL ? readahead_hash(s->ahead) : hash_stream_value(s->hash);
 }
 
 const char *source_error(const struct source *s)

@@ -47,6 +47,7 @@ static void code_flow(struct coder *c, struct flow *f)
     code_endpoint(c, &f->key.high);
     code_u64(c, &f->first_packet_no);
     code_time(c, &f->first_ns);
+    c->base_ns = f->first_ns;
     code_time(c, &f->last_ns);
     code_opening(c, &f->opening);
     for (enum side side = CLIENT; side <= SERVER; side++) {

@@ -12,6 +12,7 @@
 struct coder {
     struct buffer *out; /* NULL when unpacking */
     struct reader in;
+    int64_t base_ns; /* what times count from: to be set to the same in both directions */
     bool failed;
 };
 
@@ -75,10 +76,16 @@ static inline void code_i64(struct coder *c, int64_t *value)
     *value = (int64_t)code_number(c, (uint64_t)*value, UINT64_MAX);
 }
 
-/* A time or duration in nanoseconds, 0 where there is none: differences of two hold. */
+/* A time or duration in nanoseconds, 0 where there is none: differences of two hold. It is short
+ * when it is near the base. */
 static inline void code_time(struct coder *c, int64_t *ns)
 {
-    *ns = (int64_t)code_number(c, (uint64_t)*ns, INT64_MAX);
+    uint64_t distance = zigzag((int64_t)((uint64_t)*ns - (uint64_t)c->base_ns));
+    uint64_t number = code_number(c, *ns == 0 ? 0 : distance + 1, UINT64_MAX);
+    *ns = number == 0 ? 0 : (int64_t)((uint64_t)c->base_ns + (uint64_t)unzigzag(number - 1));
+    c->failed |= *ns < 0;
+    if (c->failed)
+        *ns = 0;
 }
 
 /* An offset in a stream, a little before its begin at most: sums and differences hold. */

@@ -84,9 +84,11 @@ static void code_recent(struct coder *coder, struct connection *c, enum side sid
     c->recent_next[side] = count;
 }
 
-/* All but facts and nDPI's state. */
+/* All but facts, the last packet's time excepted, and nDPI's state. */
 static void code_state(struct coder *coder, struct connection *c, int64_t recent_from_ns)
 {
+    code_time(coder, &c->facts.end_ns);
+    coder->base_ns = c->facts.end_ns;
     tls_code(coder, &c->tls);
     for (enum side side = CLIENT; side <= SERVER; side++) {
         stream_code(coder, &c->stream[side]);

@@ -300,6 +300,11 @@ struct record *facts_add_record(struct facts *f);
 /* Brings the records into their final order; called once when the flow has ended. */
 void facts_finish(struct facts *f);
 
+/* The longest unit, of these two, in whole numbers of which all times and waits can be told: captures
+ * with microseconds need no more digits. */
+enum { FACTS_LONG_UNIT_NS = 1000 };
+int64_t facts_unit_ns(const struct facts *f); /* that, or 1 */
+
 /* Whether there was payload, but of no side enough to tell whether it is TLS. */
 bool facts_are_unread(const struct facts *f);
 

@@ -10,7 +10,6 @@
 #include <jansson.h>
 
 enum {
-    UNIT_NS = 1000, /* captures with microseconds need no more digits */
     BITS_LEN = (FACTS_SCALAR_COUNT + 3) / 4,
     NUMBER_MAX = DECIMAL_MAX + 1, /* with what stands before it */
     NAME_MAX_LEN = 40,            /* of a member's name with its punctuation */
@@ -83,33 +82,6 @@ static void add_endpoint(struct buffer *out, const char *member, const struct en
     add_character(out, '"');
     add_integer(out, ',', e->port);
     add_character(out, ']');
-}
-
-/* Whether a time, or a difference of two, is a whole number of long units. */
-static bool is_whole(int64_t ns)
-{
-    return ns % UNIT_NS == 0;
-}
-
-/* The unit that all times of these facts are whole numbers of, ns. */
-static int64_t unit_of(const struct facts *f)
-{
-    bool whole = is_whole(f->start_ns);
-#define WHOLE(type, name) whole = whole && (!FACTS_IS_TIME(type) || is_whole((int64_t)f->name));
-#define WHOLE_2(type, name)                                                                        \
-    whole = whole && (!FACTS_IS_TIME(type) ||                                                      \
-                      (is_whole((int64_t)f->name[CLIENT]) && is_whole((int64_t)f->name[SERVER])));
-    FACTS_SCALAR(WHOLE, WHOLE_2)
-#undef WHOLE
-#undef WHOLE_2
-    for (unsigned i = 0; whole && i < f->resend_count; i++)
-        whole = is_whole(f->resends[i].at_ns) && is_whole(f->resends[i].wait_ns);
-    for (unsigned i = 0; whole && i < f->record_count; i++) {
-        const struct record *r = &f->records[i];
-        whole = is_whole(r->at_ns) && is_whole(r->last_at_ns) && is_whole(r->acked_at_ns) &&
-                is_whole(r->all_acked_at_ns);
-    }
-    return whole ? UNIT_NS : 1;
 }
 
 /* A scalar whose value is not zero: its bit, and its value behind those before it. */
@@ -220,7 +192,7 @@ static size_t len_max(const struct facts *f)
 enum status facts_to_json(const struct facts *seen, struct buffer *out)
 {
     struct facts without_file = *seen, *f = &without_file;
-    int64_t unit = unit_of(f);
+    int64_t unit = facts_unit_ns(f);
     f->file = 0; /* a number within one run; what is kept is the same whatever else was read */
     if (!buffer_reserve(out, len_max(f)))
         return STATUS_NO_MEMORY;
@@ -381,7 +353,7 @@ static bool read_facts(const json_t *root, struct facts *f)
     f->ip_version = address_is_ipv4(&f->client.address) ? 4 : 6;
     struct scale scale = {
         .start_ns = at_least(0, json_integer_value(json_object_get(root, "start"))),
-        .unit = json_integer_value(json_object_get(root, "unit")) == UNIT_NS ? UNIT_NS : 1,
+        .unit = json_integer_value(json_object_get(root, "unit")) == FACTS_LONG_UNIT_NS ? FACTS_LONG_UNIT_NS : 1,
         .first_packet_no = (uint64_t)json_integer_value(json_object_get(root, "packet")),
     };
     read_scalars(json_object_get(root, "facts"), scale, f);

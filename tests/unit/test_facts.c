@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "facts.h"
 
+#include "varint.h"
+
 #include <criterion/criterion.h>
 
 #define START_NS INT64_C(1780408991204518000)
@@ -175,6 +177,28 @@ Test(facts, packing_and_unpacking_give_the_same)
         facts_done(&f);
     }
     buffer_done(&packed);
+}
+
+/* Numbers around each power of two, each behind another, as far as they are there. */
+Test(facts, numbers_of_every_length_come_back_and_none_is_read_beyond_the_end)
+{
+    uint8_t written[3 * VARINT_MAX];
+    for (unsigned bits = 0; bits <= 64; bits++)
+        for (int around = -1; around <= 1; around++) {
+            uint64_t value = (bits < 64 ? UINT64_C(1) << bits : 0) + (uint64_t)(int64_t)around;
+            uint8_t *middle = write_varint(written, value);
+            size_t len = (size_t)(write_varint(middle, zigzag((int64_t)value)) - written);
+            for (size_t there = 0; there <= len; there++) {
+                uint8_t *exact = malloc(there + 1); /* so that a sanitizer sees a read behind it */
+                memcpy(exact + 1, written, there);
+                struct reader r = reader_of((struct bytes){ exact + 1, there });
+                bool has_first = there >= (size_t)(middle - written);
+                cr_assert_eq(get_varint(&r), has_first ? value : 0);
+                cr_assert_eq(get_signed(&r), there == len ? (int64_t)value : 0);
+                cr_assert_eq(r.short_read, there < len);
+                free(exact);
+            }
+        }
 }
 
 /* Takes out of facts what their JSON leaves to the row. */

@@ -44,7 +44,7 @@ INSERT INTO flow (
     connect_ns, hello_wait_ns, tls_ns, request_wait_ns, server_wait_ns, round_trips,
     expected_round_trips)
 SELECT
-    printf('%032x', i * 2654435761), 1 + i % 12, i, 'tcp', 4,
+    lower(hex(randomblob(16))), 1 + i % 12, i, 'tcp', 4,
     printf('203.%d.%d.%d', client % 256, client / 256 % 256, client / 65536), 1024 + i % 60000,
     printf('192.0.2.%d', i % 12), 443, printf('203.%d.%d.0/24', client % 256, client / 256 % 256),
     'syn', leg, region, 'clients', printf('site%d', i % 12), printf('edge%d', i / 12 % 3),
@@ -127,8 +127,9 @@ def make(path, flows):
     for sql in statements("table") + statements("view"):
         db.execute(sql)
     for i in range(12):
-        db.execute("INSERT INTO capture (path, point, content_hash, file_size, format, link_types,"
-                   " packets, bytes, ingested_at, program_version) VALUES (?, ?, ?, 1, 'pcap',"
+        db.execute("INSERT INTO capture (path, point, content_hash, content_len, file_size,"
+                   " format, link_types, packets, bytes, ingested_at, program_version)"
+                   " VALUES (?, ?, ?, 1, 1, 'pcap',"
                    " 'EN10MB', 1, 1, '2026-06-03T00:00:00Z', '0')", (f"{i}.pcap", f"{i}", f"{i}"))
     db.execute("CREATE TEMP TABLE wait (place INTEGER PRIMARY KEY, ns INTEGER)")
     draw = random.Random(1)

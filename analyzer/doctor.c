@@ -26,7 +26,7 @@ struct page {
     enum status status; /* of the rows */
     size_t width;
     bool utf8;
-    const volatile sig_atomic_t *stop;
+    struct survey_watch *watch;
     /* what a better command line needs */
     bool wants_snaplen, wants_fragments, wants_buffer, wants_nanoseconds, wants_start;
 };
@@ -489,7 +489,8 @@ static enum status survey_and_put(struct page page, const struct capture_point *
     struct survey *s = calloc(1, sizeof *s);
     if (s == NULL)
         return STATUS_NO_MEMORY;
-    enum status status = survey_point(point, filter, page.stop, s);
+    enum status status = survey_point(point, filter, page.watch, s);
+    progress_end(&page.watch->progress);
     page.point = point;
     if (status == STATUS_OK) {
         put_point(&page, point, s);
@@ -524,7 +525,9 @@ static enum status put_all(struct page *p, const struct inputs *inputs, const ch
                            struct doctor_result *result)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < inputs->point_count && status == STATUS_OK && !*p->stop; i++)
+    for (size_t i = 0; i < inputs->point_count; i++)
+        p->watch->files_total += survey_file_count(&inputs->points[i]);
+    for (size_t i = 0; i < inputs->point_count && status == STATUS_OK && !*p->watch->stop; i++)
         status = survey_and_put(*p, &inputs->points[i], filter, result);
     if (p->out->len > 0 && inputs->note_count > 0)
         text_add(p->out, "\n");
@@ -549,7 +552,7 @@ static enum status write_page(struct page *p, const struct inputs *inputs, const
 }
 
 enum status command_doctor(const struct input_options *options, const char *filter,
-                           struct table_style style, const volatile sig_atomic_t *stop, FILE *out,
+                           struct table_style style, struct survey_watch *watch, FILE *out,
                            struct doctor_result *ret_result, struct text *error)
 {
     struct inputs inputs;
@@ -558,7 +561,7 @@ enum status command_doctor(const struct input_options *options, const char *filt
         .out = &text,
         .width = style.width > 0 ? style.width : PAGE_WIDTH,
         .utf8 = style.utf8,
-        .stop = stop,
+        .watch = watch,
     };
     *ret_result = (struct doctor_result){ 0 };
     enum status status = inputs_find(options, &inputs);
@@ -570,7 +573,7 @@ enum status command_doctor(const struct input_options *options, const char *filt
         status = style.format == TABLE_ALIGNED
                      ? write_page(&page, &inputs, filter, out, ret_result)
                      : write_rows(&page, &inputs, filter, style, out, ret_result);
-    ret_result->is_interrupted = *stop;
+    ret_result->is_interrupted = *watch->stop;
     if (status != STATUS_OK && error->len == 0)
         text_add(error,
                  status == STATUS_NO_MEMORY ? "out of memory" : "cannot be written or stored");

@@ -12,6 +12,7 @@
 #include "label.h"
 #include "merge.h"
 #include "mmdb.h"
+#include "progress.h"
 #include "rejudge.h"
 #include "report.h"
 #include "rules.h"
@@ -133,24 +134,21 @@ static void confine_doctor(const struct command_line *line)
     sandbox_close(sandbox);
 }
 
-/* Progress: one line that is written over, at most four times a second, on a terminal only. */
-
-static int64_t now_ns(void)
+/* Whoever looks at the progress of a command. */
+static FILE *terminal_of(const struct command_line *line)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return !line->quiet && isatty(STDERR_FILENO) ? stderr : NULL;
 }
 
-static void show_progress(const struct ingest *ingest, int64_t started_ns)
+static void show_progress(const struct ingest *ingest, struct progress *progress)
 {
     struct ingest_progress p = ingest_progress(ingest);
-    double seconds = (double)(now_ns() - started_ns) / 1e9;
+    double seconds = progress_seconds(progress);
     double share = p.bytes_total == 0 ? 0 : (double)p.bytes_done / (double)p.bytes_total;
     double left = share > 0.01 && share < 1 ? seconds / share - seconds : 0;
-    fprintf(stderr, "\r\033[K%s: %zu of %zu files, %.0f%%, %.1f M packets, %.0f s, %.0f s left",
-            p.doing, p.files_done, p.files_total, 100 * (share > 1 ? 1 : share),
-            (double)p.packets / 1e6, seconds, left);
+    progress_show(progress, "%s: %zu of %zu files, %.0f%%, %.1f M packets, %.0f s, %.0f s left",
+                  p.doing, p.files_done, p.files_total, 100 * (share > 1 ? 1 : share),
+                  (double)p.packets / 1e6, seconds, left);
 }
 
 static void print_notes(const struct ingest *ingest, size_t *printed, bool quiet)
@@ -166,20 +164,15 @@ static void print_notes(const struct ingest *ingest, size_t *printed, bool quiet
 static enum status run_ingest(struct ingest *ingest, const struct command_line *line,
                               size_t *notes_printed)
 {
-    enum { PROGRESS_NS = 250000000 };
-    bool progress = !line->quiet && isatty(STDERR_FILENO);
-    int64_t started_ns = now_ns(), shown_ns = started_ns;
+    struct progress progress = progress_begin(terminal_of(line));
     enum status status = STATUS_OK;
     bool done = false;
     while (status == STATUS_OK && !done && !interrupted) {
         status = ingest_step(ingest, &done);
-        if (progress && now_ns() - shown_ns > PROGRESS_NS) {
-            show_progress(ingest, started_ns);
-            shown_ns = now_ns();
-        }
+        if (progress_is_due(&progress))
+            show_progress(ingest, &progress);
     }
-    if (progress && shown_ns != started_ns)
-        fprintf(stderr, "\r\033[K");
+    progress_end(&progress);
     if (status == STATUS_OK)
         status = ingest_finish(ingest);
     print_notes(ingest, notes_printed, line->quiet);
@@ -419,10 +412,12 @@ static int run_doctor(const struct command_line *line)
                   line->format);
         status = STATUS_USAGE;
     } else {
+        struct survey_watch watch = { .stop = &interrupted,
+                                      .progress = progress_begin(terminal_of(line)) };
         style.width = terminal_width(out);
         confine_doctor(line);
         catch_interrupts();
-        status = command_doctor(&line->ingest.inputs, line->ingest.filter, style, &interrupted, out,
+        status = command_doctor(&line->ingest.inputs, line->ingest.filter, style, &watch, out,
                                 &result, &error);
         if (fflush(out) != 0 && status == STATUS_OK) {
             text_addf(&error, "results cannot be written: %s", strerror(errno));
@@ -688,9 +683,8 @@ static void confine_export(const struct command_line *line)
 }
 
 static void say_exported(const struct export_result *r, const struct clickhouse *server,
-                         int64_t started_ns)
+                         double seconds)
 {
-    double seconds = (double)(now_ns() - started_ns) / 1e9;
     uint64_t rows = 0;
     for (size_t i = 0; i < r->table_count; i++) {
         const struct export_count *c = &r->tables[i];
@@ -749,7 +743,7 @@ static enum status run_export(const struct command_line *line, FILE *out, struct
     struct export_result result = { 0 };
     struct database *database = NULL;
     struct clickhouse *server = NULL;
-    int64_t started_ns = now_ns();
+    struct progress progress = progress_begin(NULL); /* for the time alone */
     enum status status = read_export(line, &options, error);
     if (status == STATUS_OK)
         status = database_open(line->database, &database);
@@ -763,7 +757,7 @@ static enum status run_export(const struct command_line *line, FILE *out, struct
         catch_interrupts();
         status = command_export(database, &options, out, &result, error);
         if (!line->quiet && status != STATUS_USAGE)
-            say_exported(&result, server, started_ns);
+            say_exported(&result, server, progress_seconds(&progress));
     }
     clickhouse_close(server);
     database_close(database);

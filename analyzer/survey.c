@@ -10,6 +10,7 @@ enum {
     STAGE_MEMORY = 16 << 20,
     FLOW_MEMORY = 256 << 20,
     MICROSECOND_NS = 1000,
+    PACKETS_PER_LOOK = 4096, /* at the clock */
 };
 
 /* What an analysis needs, made anew where a part of the captures is not read. */
@@ -147,20 +148,29 @@ static void count_file(struct survey *s, const struct capture_info *info,
     drop_counts_add(&s->drops, drops);
 }
 
+static void show_progress(struct survey_watch *w)
+{
+    if (progress_is_due(&w->progress))
+        progress_show(&w->progress, "looking: %zu of %zu files, %.1f M packets, %.0f s",
+                      w->files_done, w->files_total, (double)w->packets / 1e6,
+                      progress_seconds(&w->progress));
+}
+
 /* Reads an open capture or its beginning; the outcome of the reading goes into the survey. */
-static enum status read_frames(struct survey *s, struct capture *c,
-                               const volatile sig_atomic_t *stop, struct analysis *a,
-                               bool *ret_whole)
+static enum status read_frames(struct survey *s, struct capture *c, struct survey_watch *watch,
+                               struct analysis *a, bool *ret_whole)
 {
     struct frame frame;
     int64_t latest_ns = 0;
     enum status reading = STATUS_OK, status = STATUS_OK;
-    for (unsigned n = 0; n < SURVEY_PACKETS_MAX && status == STATUS_OK && !*stop; n++) {
+    for (unsigned n = 0; n < SURVEY_PACKETS_MAX && status == STATUS_OK && !*watch->stop; n++) {
         reading = capture_next(c, &frame);
         if (reading != STATUS_OK)
             break;
         count_frame(s, &frame, &latest_ns);
         status = analysis_frame(a, &frame);
+        if (++watch->packets % PACKETS_PER_LOOK == 0)
+            show_progress(watch);
     }
     if (reading == STATUS_NO_MEMORY)
         return reading;
@@ -173,15 +183,14 @@ static enum status read_frames(struct survey *s, struct capture *c,
     return status;
 }
 
-static enum status survey_capture(struct survey *s, struct capture *c,
-                                  const volatile sig_atomic_t *stop, struct tools *tools,
-                                  bool *ret_whole)
+static enum status survey_capture(struct survey *s, struct capture *c, struct survey_watch *watch,
+                                  struct tools *tools, bool *ret_whole)
 {
     enum status status = tools->analysis == NULL ? tools_open(tools) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
     analysis_begin_file(tools->analysis, 0);
-    status = read_frames(s, c, stop, tools->analysis, ret_whole);
+    status = read_frames(s, c, watch, tools->analysis, ret_whole);
     struct capture_info info = capture_info(c);
     count_file(s, &info, analysis_drops(tools->analysis));
     return status;
@@ -189,20 +198,20 @@ static enum status survey_capture(struct survey *s, struct capture *c,
 
 /* *ret_whole: its flows may go on in the next file. */
 static enum status survey_file(struct survey *s, const char *path, const char *filter,
-                               const volatile sig_atomic_t *stop, struct tools *tools,
-                               bool *ret_whole)
+                               struct survey_watch *watch, struct tools *tools, bool *ret_whole)
 {
     struct capture *c = NULL;
     enum status status = capture_open(path, filter, &c);
     *ret_whole = false;
     if (status == STATUS_OK) {
-        status = survey_capture(s, c, stop, tools, ret_whole);
+        status = survey_capture(s, c, watch, tools, ret_whole);
     } else if (status != STATUS_NO_MEMORY) {
         s->files_unreadable++;
         note_damage(s, capture_error(c));
         status = STATUS_OK;
     }
     capture_close(c);
+    watch->files_done++;
     return status;
 }
 
@@ -218,26 +227,31 @@ static enum status end_stretch(struct survey *s, struct tools *tools)
     return status;
 }
 
+size_t survey_file_count(const struct capture_point *point)
+{
+    return point->file_count < SURVEY_FILES_MAX ? point->file_count : SURVEY_FILES_MAX;
+}
+
 enum status survey_point(const struct capture_point *point, const char *filter,
-                         const volatile sig_atomic_t *stop, struct survey *ret_survey)
+                         struct survey_watch *watch, struct survey *ret_survey)
 {
     /* When there are too many, evenly spread over the time of the point. */
-    size_t count = point->file_count < SURVEY_FILES_MAX ? point->file_count : SURVEY_FILES_MAX;
+    size_t count = survey_file_count(point);
     bool skips = count < point->file_count;
     struct tools tools = { 0 };
     ret_survey->kernel_drops = -1;
     ret_survey->has_unread_rest = skips;
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < count && status == STATUS_OK && !*stop; i++) {
+    for (size_t i = 0; i < count && status == STATUS_OK && !*watch->stop; i++) {
         bool whole;
         const char *path = point->files[i * point->file_count / count].path;
-        status = survey_file(ret_survey, path, filter, stop, &tools, &whole);
+        status = survey_file(ret_survey, path, filter, watch, &tools, &whole);
         if (status == STATUS_OK && (skips || !whole))
             status = end_stretch(ret_survey, &tools);
     }
     if (status == STATUS_OK)
         status = end_stretch(ret_survey, &tools);
-    ret_survey->is_interrupted = *stop;
+    ret_survey->is_interrupted = *watch->stop;
     tools_done(&tools);
     return status;
 }

@@ -8,6 +8,7 @@
  */
 #include "analyze.h"
 #include "inputs.h"
+#include "progress.h"
 #include "text.h"
 #include "timing.h"
 
@@ -21,6 +22,17 @@ enum { SURVEY_JOINED_LEN = 9300 };
 
 /* A time that lies that much before one that came earlier is more than the order of two cores. */
 enum { SURVEY_BACK_NS = 100000000 };
+
+/* Who waits for surveys of several points. */
+struct survey_watch {
+    const volatile sig_atomic_t *stop; /* true: enough */
+    struct progress progress;
+    size_t files_done, files_total;
+    uint64_t packets;
+};
+
+/* Files of a point that are read. */
+size_t survey_file_count(const struct capture_point *point);
 
 struct survey {
     /* files */
@@ -55,7 +67,7 @@ struct survey {
 /* Fills a survey that is zeroed, with what was read so far when *stop becomes true.
  * STATUS_NO_MEMORY; STATUS_IO, the temporary store failed. */
 MUST_USE enum status survey_point(const struct capture_point *point, const char *filter,
-                                  const volatile sig_atomic_t *stop, struct survey *ret_survey);
+                                  struct survey_watch *watch, struct survey *ret_survey);
 void survey_done(struct survey *s);
 
 #endif

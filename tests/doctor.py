@@ -7,8 +7,11 @@ usage: doctor.py FIRSTFLIGHT SAMPLES_DIRECTORY
 Prints what does not hold and exits 1 then.
 """
 import json
+import os
 import pathlib
+import pty
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -143,6 +146,26 @@ def try_interrupt(doctor, top):
     doctor.expect(page == "" or "interrupted" in page, "an interrupted page says so")
 
 
+def try_progress(doctor, top):
+    """On a terminal a line says how far it is, and is taken away; else, and with -q, there is none."""
+    for arguments in (["doctor"], ["doctor", "-q"]):
+        terminal, other_end = pty.openpty()
+        result = subprocess.run([doctor.program, *arguments, top / "many"], stdout=subprocess.PIPE,
+                                stderr=other_end, check=False)
+        os.set_blocking(terminal, False)
+        said = os.read(terminal, 65536) if select.select([terminal], [], [], 0)[0] else b""
+        os.close(other_end)
+        os.close(terminal)
+        quiet = "-q" in arguments
+        doctor.expect(result.returncode == 0 and b"looking" not in result.stdout, "progress: page")
+        doctor.expect(quiet == (b"looking: " not in said), f"progress on a terminal: {said}")
+        doctor.expect(quiet or b" of 40 files, " in said and said.endswith(b"\r\x1b[K"),
+                      f"the end of progress: {said}")
+    result = subprocess.run([doctor.program, "doctor", top / "many"], stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE, check=False)
+    doctor.expect(result.stderr == b"", "progress without a terminal")
+
+
 def main():
     doctor, samples = Doctor(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as directory:
@@ -152,6 +175,7 @@ def main():
         try_clock(doctor, top)
         try_rows(doctor, top, samples)
         try_interrupt(doctor, top)
+        try_progress(doctor, top)
     print("\n".join(doctor.wrong) if doctor.wrong else "the doctor says what is there")
     sys.exit(bool(doctor.wrong))
 

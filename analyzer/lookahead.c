@@ -5,10 +5,19 @@
  *   source -> buffer: | given | good records, not yet given | not looked at | -> lookahead_read()
  *                             start                         scanned         end
  *
- * Records have no magic number. One is believed when its length is possible; where something else
- * about it is odd, only when the next header is possible as well. A chain to resume at must have
- * nothing odd: a random place passes the first header once in about 2^40, and chains are asked for
- * several. The file's header is kept, so that libpcap can be opened anew at any record.
+ * Records have no magic number. A chain to go on with is several records behind each other with
+ * nothing odd about them: a random place passes the first header once in about 2^40.
+ *
+ * Where bytes were lost, a header claims bytes of the records behind it:
+ *
+ *   | header, data with bytes lost | header, data | header, data |
+ *   | --------------- claims to here --->|
+ *                                  '- a chain that goes on across the place
+ *
+ * So where what is claimed ends in something odd, or what is odd itself claims bytes, a chain is
+ * looked for inside of them. If there is one, the record in front of it goes. Without one, a record
+ * that is only odd is believed when the next header is possible; many writers are odd in all they
+ * write. The file's header is kept, so that libpcap can be opened anew at any record.
  */
 #include "lookahead.h"
 
@@ -22,6 +31,8 @@ enum {
     RECORD_HEADER_LEN = 16,
     MODIFIED_HEADER_LEN = 24, /* of Kuznetzov's format */
     CHAIN_RECORDS = 3,
+    CHAIN_LONG = 16,                                 /* proves that what claims all of it is none */
+    CHAIN_MAX = 64,                                  /* followed */
     BUFFER_FIRST_SIZE = LOOKAHEAD_BYTES + 32 * 1024, /* for a look at the first frame */
     BUFFER_SIZE = 1024 * 1024,
     NS_PER_SECOND = 1000000000,
@@ -29,6 +40,8 @@ enum {
 _Static_assert(BUFFER_SIZE > CHAIN_RECORDS * (LOOKAHEAD_RECORD_MAX + MODIFIED_HEADER_LEN) +
                                  MODIFIED_HEADER_LEN,
                "a chain of the longest records fits into the buffer");
+
+#define POSITION_NONE UINT64_MAX
 
 /* A time that far from those before it is none to resume at. */
 #define PLAUSIBLE_JUMP_NS (INT64_C(86400) * NS_PER_SECOND)
@@ -48,9 +61,16 @@ struct lookahead {
     uint32_t fractions; /* per second */
     uint32_t length_max;
 
-    uint64_t records, late_record;
+    struct seen {
+        uint64_t records, late_record;
+        int64_t latest_ns;  /* 0 before the first time */
+        int64_t trusted_ns; /* of the last record with nothing odd about it; 0 */
+    } seen, before_last;    /* without the last record */
     uint64_t last_record_position;
-    int64_t latest_ns; /* 0 before the first time */
+    uint64_t claim;     /* where the last record starts that may go; POSITION_NONE */
+    uint64_t searched;  /* chains are not looked for in front of this place again */
+    uint64_t resume_at; /* where records go on, if that is known; POSITION_NONE */
+    bool is_all;        /* no more bytes can come before some are given */
     const char *stop;
 };
 
@@ -117,10 +137,15 @@ static bool is_possible(const struct record_header *h)
     return !is_hole(h) && h->captured <= LOOKAHEAD_RECORD_MAX;
 }
 
+static bool is_near(int64_t a_ns, int64_t b_ns)
+{
+    int64_t apart_ns = a_ns - b_ns;
+    return apart_ns < PLAUSIBLE_JUMP_NS && apart_ns > -PLAUSIBLE_JUMP_NS;
+}
+
 static bool is_near_in_time(const struct lookahead *l, const struct record_header *h)
 {
-    int64_t apart_ns = time_of(l, h) - l->latest_ns;
-    return l->latest_ns == 0 || (apart_ns < PLAUSIBLE_JUMP_NS && apart_ns > -PLAUSIBLE_JUMP_NS);
+    return l->seen.trusted_ns == 0 || is_near(time_of(l, h), l->seen.trusted_ns);
 }
 
 static bool is_odd(const struct lookahead *l, const struct record_header *h)
@@ -172,17 +197,173 @@ static void pass(struct lookahead *l, size_t n)
 
 /* ---- looking at records ---- */
 
-static void note_time(struct lookahead *l, const struct record_header *h)
+static void note_time(struct seen *seen, int64_t at_ns)
 {
-    l->records++;
-    if (h->fraction >= l->fractions)
-        return;
-    int64_t at_ns = time_of(l, h);
-    int64_t late_ns = l->latest_ns - at_ns;
+    int64_t late_ns = seen->latest_ns - at_ns;
     if (late_ns > 0 && late_ns <= FRAME_LATE_MAX_NS)
-        l->late_record = l->records;
+        seen->late_record = seen->records;
     else
-        l->latest_ns = at_ns;
+        seen->latest_ns = at_ns;
+}
+
+static uint64_t position_of(const struct lookahead *l, size_t at)
+{
+    return l->position + at - l->start;
+}
+
+static void accept(struct lookahead *l, const struct record_header *h)
+{
+    l->claim = position_of(l, l->scanned);
+    l->before_last = l->seen;
+    l->seen.records++;
+    if (h->fraction < l->fractions)
+        note_time(&l->seen, time_of(l, h));
+    l->scanned += l->record_header_len + h->captured;
+}
+
+enum chain { CHAIN_BROKEN, CHAIN_GOOD, CHAIN_UNKNOWN /* more bytes are needed */ };
+
+static enum chain more_is_needed(const struct lookahead *l)
+{
+    return l->ended || l->is_all ? CHAIN_BROKEN : CHAIN_UNKNOWN;
+}
+
+/* Whether records follow each other from a place on: so many that are not odd, one of them starting
+ * behind another place; or up to the end of the file. */
+static enum chain chain_at(const struct lookahead *l, size_t at, unsigned count, size_t beyond)
+{
+    struct record_header h;
+    for (unsigned n = 0; n < CHAIN_MAX; n++) {
+        if (l->ended && at >= l->end)
+            return n > 0 && (at == l->end || n > 1) ? CHAIN_GOOD : CHAIN_BROKEN;
+        if (!read_record_header(l, at, &h))
+            return more_is_needed(l);
+        if (!is_possible(&h) || is_odd(l, &h) || h.captured == 0)
+            return CHAIN_BROKEN;
+        if (n + 1 >= count && at > beyond)
+            return CHAIN_GOOD;
+        at += l->record_header_len + h.captured;
+    }
+    return CHAIN_BROKEN;
+}
+
+/*
+ * Whether a record's time lies between those around it, to the second. Where the first bytes of a
+ * header are missing, the data in front of it stands in for them, and the time is wrong.
+ */
+static bool is_in_between(const struct lookahead *l, size_t at)
+{
+    struct record_header h, next;
+    if (!read_record_header(l, at, &h))
+        return false;
+    int64_t after_ns = time_of(l, &h) - l->before_last.trusted_ns;
+    if (l->before_last.trusted_ns != 0 && after_ns < -NS_PER_SECOND)
+        return false;
+    return !read_record_header(l, at + l->record_header_len + h.captured, &next) ||
+           time_of(l, &next) - time_of(l, &h) >= -NS_PER_SECOND;
+}
+
+/* Whether a chain is proof that what claims all bytes up to `end` is no record. */
+static enum chain proof_at(const struct lookahead *l, size_t at, size_t end)
+{
+    enum chain chain = chain_at(l, at, CHAIN_RECORDS, end);
+    if (chain == CHAIN_BROKEN)
+        chain = chain_at(l, at, CHAIN_LONG, 0);
+    return chain == CHAIN_GOOD && !is_in_between(l, at) ? CHAIN_BROKEN : chain;
+}
+
+/* The first such chain behind `from`. */
+static enum chain search(const struct lookahead *l, size_t from, size_t end, size_t *ret_at)
+{
+    for (size_t at = from + 1; at < end && at < l->end; at++) {
+        enum chain chain = proof_at(l, at, end);
+        if (chain == CHAIN_BROKEN)
+            continue;
+        *ret_at = at;
+        return chain;
+    }
+    return end > l->end ? more_is_needed(l) : CHAIN_BROKEN;
+}
+
+/* Whether the last record was not given yet, and where it starts. */
+static bool has_claim(const struct lookahead *l, size_t *ret_at)
+{
+    if (l->claim == POSITION_NONE || l->claim < l->position || l->claim < l->searched)
+        return false;
+    *ret_at = l->start + (size_t)(l->claim - l->position);
+    return true;
+}
+
+/* Takes back the record in front of the place that is looked at. */
+static void take_back(struct lookahead *l)
+{
+    l->scanned = l->start + (size_t)(l->claim - l->position);
+    l->seen = l->before_last;
+    l->claim = POSITION_NONE;
+}
+
+static void stop(struct lookahead *l, const char *why)
+{
+    l->last_record_position = position_of(l, l->scanned);
+    l->stop = why;
+}
+
+/*
+ * Looks for records in what the last one, and then the odd one behind it, claim. Stops in front of
+ * the one that is none if there are some. CHAIN_BROKEN: there are not.
+ */
+static enum chain look_inside(struct lookahead *l, size_t odd_end)
+{
+    size_t claim, at;
+    uint64_t odd_position = position_of(l, l->scanned);
+    enum chain chain = CHAIN_BROKEN;
+    if (l->seen.trusted_ns == 0)
+        return chain; /* any time is as good as another */
+    if (has_claim(l, &claim)) {
+        chain = search(l, claim, l->scanned, &at);
+        if (chain == CHAIN_GOOD)
+            take_back(l);
+    }
+    if (chain == CHAIN_BROKEN && odd_position >= l->searched)
+        chain = search(l, l->scanned, odd_end, &at);
+    if (chain == CHAIN_GOOD) {
+        l->resume_at = position_of(l, at);
+        stop(l, "bytes are missing in it");
+    } else if (chain == CHAIN_BROKEN) {
+        l->searched = position_of(l, odd_end);
+    }
+    return chain;
+}
+
+/* Whether records follow each other up to the last byte of the file. */
+static bool ends_with_file(const struct lookahead *l, size_t at)
+{
+    struct record_header h;
+    for (unsigned n = 0; n < CHAIN_MAX && read_record_header(l, at, &h); n++) {
+        if (!is_possible(&h) || is_odd(l, &h) || h.captured == 0)
+            return false;
+        at += l->record_header_len + h.captured;
+        if (at == l->end)
+            return true;
+    }
+    return false;
+}
+
+/* The last record claims more than there is: the file was cut, or bytes of the record are missing
+ * and those behind it end where the file does. */
+static void look_inside_the_last(struct lookahead *l)
+{
+    size_t claim;
+    if (!has_claim(l, &claim))
+        return;
+    size_t at = claim + 1;
+    while (at < l->end && chain_at(l, at, CHAIN_LONG, 0) != CHAIN_GOOD && !ends_with_file(l, at))
+        at++;
+    if (at == l->end)
+        return;
+    take_back(l);
+    l->resume_at = position_of(l, at);
+    stop(l, "bytes are missing in it");
 }
 
 /* Whether something odd is followed by what can be a record, or by the end of the file. */
@@ -194,29 +375,64 @@ static bool is_confirmed(const struct lookahead *l, size_t next)
     return next <= l->end;
 }
 
+/* Whether a clock was set far away here: records go on near the odd one's time. Then it is trusted.
+ */
+static enum chain look_at_jump(struct lookahead *l, const struct record_header *h, size_t next)
+{
+    int64_t before_ns = l->seen.trusted_ns;
+    if (h->fraction >= l->fractions || is_near_in_time(l, h))
+        return CHAIN_BROKEN;
+    l->seen.trusted_ns = time_of(l, h);
+    enum chain chain = chain_at(l, next, CHAIN_RECORDS, 0);
+    if (chain != CHAIN_GOOD)
+        l->seen.trusted_ns = before_ns;
+    return chain;
+}
+
+/* Decides on a record that is odd or none. False when more bytes would help. */
+static bool look_at_odd(struct lookahead *l, const struct record_header *h)
+{
+    size_t next = l->scanned + l->record_header_len + h->captured;
+    bool possible = is_possible(h);
+    enum chain behind = possible ? chain_at(l, next, CHAIN_RECORDS, 0) : CHAIN_BROKEN;
+    enum chain inside = CHAIN_BROKEN;
+    if (behind == CHAIN_BROKEN)
+        inside = look_inside(l, possible ? next : l->scanned + 1);
+    if (behind == CHAIN_UNKNOWN || inside == CHAIN_UNKNOWN)
+        return false;
+    if (inside == CHAIN_GOOD)
+        return true;
+    if (possible && behind == CHAIN_BROKEN) {
+        behind = look_at_jump(l, h, next);
+        if (behind == CHAIN_UNKNOWN)
+            return false;
+    }
+    if (possible && (behind == CHAIN_GOOD || is_confirmed(l, next)))
+        accept(l, h);
+    else
+        stop(l, is_hole(h)  ? "zeros instead of a packet"
+                : !possible ? "impossible length of a packet"
+                            : "neither a packet here nor behind it");
+    return true;
+}
+
 /* Looks at the records that are there. False when more bytes would help to look at the next. */
 static bool scan(struct lookahead *l)
 {
     struct record_header h;
     while (l->stop == NULL && read_record_header(l, l->scanned, &h)) {
-        size_t next = l->scanned + l->record_header_len + h.captured;
-        bool odd = is_odd(l, &h);
-        if (odd && is_possible(&h) && next + l->record_header_len > l->end && !l->ended)
+        l->last_record_position = position_of(l, l->scanned);
+        if (is_possible(&h) && !is_odd(l, &h)) {
+            accept(l, &h);
+            l->seen.trusted_ns = time_of(l, &h);
+        } else if (!look_at_odd(l, &h)) {
             return false;
-        l->last_record_position = l->position + (l->scanned - l->start);
-        if (is_hole(&h))
-            l->stop = "zeros instead of a packet";
-        else if (!is_possible(&h))
-            l->stop = "impossible length of a packet";
-        else if (odd && !is_confirmed(l, next))
-            l->stop = "neither a packet here nor behind it";
-        else {
-            note_time(l, &h);
-            l->scanned = next;
         }
     }
+    if (l->stop == NULL && l->ended && l->scanned > l->end)
+        look_inside_the_last(l);
     if (l->stop == NULL && l->ended && l->scanned < l->end) /* a header that is cut */
-        l->last_record_position = l->position + (l->scanned - l->start);
+        l->last_record_position = position_of(l, l->scanned);
     return l->stop != NULL;
 }
 
@@ -237,29 +453,14 @@ static void look_ahead(struct lookahead *l)
     }
     while (!scan(l) && (l->scanned < l->start + LOOKAHEAD_BYTES || l->end == l->start))
         if (!receive(l)) {
-            (void)scan(l); /* what was to be confirmed has nothing behind it */
+            l->is_all = true; /* what was to be confirmed has nothing behind it */
+            (void)scan(l);
+            l->is_all = false;
             break;
         }
 }
 
 /* ---- resuming ---- */
-
-enum chain { CHAIN_BROKEN, CHAIN_GOOD, CHAIN_UNKNOWN /* more bytes are needed */ };
-
-static enum chain chain_at(const struct lookahead *l, size_t at)
-{
-    struct record_header h;
-    for (unsigned n = 0; n < CHAIN_RECORDS; n++) {
-        if (l->ended && at >= l->end)
-            return n > 0 && (at == l->end || n > 1) ? CHAIN_GOOD : CHAIN_BROKEN;
-        if (!read_record_header(l, at, &h))
-            return l->ended ? CHAIN_BROKEN : CHAIN_UNKNOWN;
-        if (!is_possible(&h) || is_odd(l, &h) || h.captured == 0)
-            return CHAIN_BROKEN;
-        at += l->record_header_len + h.captured;
-    }
-    return CHAIN_GOOD;
-}
 
 /* A header that starts in the middle of many zeros has no length. */
 static void pass_zeros(struct lookahead *l)
@@ -272,22 +473,34 @@ static void pass_zeros(struct lookahead *l)
         pass(l, n - ZEROS_OF_A_HEADER);
 }
 
-bool lookahead_resume(struct lookahead *l)
+/* Goes to the next place where a chain starts; false when there is none. */
+static bool find_chain(struct lookahead *l)
 {
-    assert(l->stop != NULL);
-    assert(l->start == l->scanned);
     for (;;) {
         pass_zeros(l);
-        enum chain chain = chain_at(l, l->start);
-        for (bool more = true; chain == CHAIN_UNKNOWN && more; chain = chain_at(l, l->start))
+        enum chain chain = chain_at(l, l->start, CHAIN_RECORDS, 0);
+        for (bool more = true; chain == CHAIN_UNKNOWN && more;
+             chain = chain_at(l, l->start, CHAIN_RECORDS, 0))
             more = receive(l);
         if (chain == CHAIN_GOOD)
-            break;
+            return true;
         if (l->start == l->end && !receive(l))
             return false;
         pass(l, 1);
         l->scanned = l->start;
     }
+}
+
+bool lookahead_resume(struct lookahead *l)
+{
+    assert(l->stop != NULL);
+    assert(l->start == l->scanned);
+    if (l->resume_at != POSITION_NONE)
+        pass(l, (size_t)(l->resume_at - l->position));
+    else if (!find_chain(l))
+        return false;
+    l->scanned = l->start;
+    l->resume_at = l->claim = POSITION_NONE;
     l->stop = NULL;
     l->header_given = 0;
     return true;
@@ -301,6 +514,7 @@ struct lookahead *lookahead_open(struct source *source)
     if (l == NULL)
         return NULL;
     l->source = source;
+    l->claim = l->resume_at = POSITION_NONE;
     l->capacity = BUFFER_FIRST_SIZE;
     l->buffer = malloc(l->capacity);
     if (l->buffer == NULL) {
@@ -366,7 +580,7 @@ uint64_t lookahead_last_record(const struct lookahead *l)
 
 uint64_t lookahead_late_record(const struct lookahead *l)
 {
-    return l->late_record;
+    return l->seen.late_record;
 }
 
 const char *lookahead_stop(const struct lookahead *l)

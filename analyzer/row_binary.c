@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "row_binary.h"
 
-#include "varint.h"
+enum { LENGTH_MAX = 10 }; /* bytes of the longest length */
+
+/* Lengths of strings are LEB128: 7 bits a byte, the lowest first, the highest bit: more follow. */
+static void put_length(struct buffer *b, uint64_t length)
+{
+    while (length >= 0x80) {
+        b->at[b->len++] = (uint8_t)(length | 0x80);
+        length >>= 7;
+    }
+    b->at[b->len++] = (uint8_t)length;
+}
 
 static void put_le(struct buffer *b, uint64_t value, size_t width)
 {
@@ -56,7 +66,7 @@ static void put_value(struct buffer *b, const struct export_column *column, cons
         put_le(b, bits, sizeof bits);
         return;
     case EXPORT_STRING:
-        put_varint(b, cell->bytes.len);
+        put_length(b, cell->bytes.len);
         break;
     case EXPORT_FIXED:
         break;
@@ -75,7 +85,7 @@ enum status row_binary_add(struct buffer *b, const struct export_column *column,
     bool is_null = column->nullable && cell->type == CELL_NULL;
     if (!is_null && !fits(column, cell))
         return STATUS_REFUSED;
-    if (!buffer_reserve(b, 1 + VARINT_MAX + cell->bytes.len))
+    if (!buffer_reserve(b, 1 + LENGTH_MAX + cell->bytes.len))
         return STATUS_NO_MEMORY;
     if (column->nullable)
         put_le(b, is_null, 1);

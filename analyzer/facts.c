@@ -198,8 +198,11 @@ static bool text_is_sound(const char *text)
 
 bool facts_are_sound(const struct facts *f)
 {
-    bool sound = f->client_basis <= CLIENT_BY_ORDER && f->ended <= ENDED_EVICTED &&
-                 f->preamble <= PREAMBLE_OTHER && f->keys <= KEYS_FAILED && f->hello_side <= SERVER;
+    unsigned yes_or_no = f->continues | f->syn_seen | f->clock_step | f->fast_open |
+                         f->client_hello_complete | f->ech | f->hello_retry; /* in a row */
+    bool sound = yes_or_no <= 1 && f->client_basis <= CLIENT_BY_ORDER &&
+                 f->ended <= ENDED_EVICTED && f->preamble <= PREAMBLE_OTHER &&
+                 f->keys <= KEYS_FAILED && f->hello_side <= SERVER;
 #define IS_SOUND(type, name) sound = sound && (!FACTS_IS_TIME(type) || (int64_t)f->name >= 0);
 #define ARE_SOUND(type, name) IS_SOUND(type, name[CLIENT]) IS_SOUND(type, name[SERVER])
     FACTS_SCALAR(IS_SOUND, ARE_SOUND)

@@ -136,7 +136,7 @@ static inline void check_row(const struct flow_row *row)
 }
 
 static inline void fill_row(const struct facts *f, const struct profiles *profiles,
-                     struct row_space *space, struct flow_row *ret_row)
+                            struct row_space *space, struct flow_row *ret_row)
 {
     static const struct labels NO_LABELS = { 0 };
     static const struct privacy NOTHING_HIDDEN = { 0 };

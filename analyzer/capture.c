@@ -6,7 +6,7 @@
  *
  * What is common to all formats (numbers, filter, sums, damage, the rest of the file) is done here;
  * a reader of a format gives the next frame or the reason why there is none. For pcapng that is
- * pcapng.c, for classic pcap it is libpcap. libpcap reads from stdio, so it gets a stream whose
+ * pcapng.c, for snoop snoop.c, for classic pcap it is libpcap. libpcap reads from stdio, so it gets a stream whose
  * read function asks lookahead.c. Where that stops in front of bytes that are no record, and finds
  * a place behind them where records go on, libpcap is opened anew for the rest.
  */
@@ -14,6 +14,7 @@
 
 #include "lookahead.h"
 #include "pcapng.h"
+#include "snoop.h"
 #include "source.h"
 
 #include <pcap.h>
@@ -37,7 +38,8 @@ struct filter {
 
 struct capture {
     struct source *source;
-    struct pcapng *pcapng; /* this, or libpcap behind a lookahead, reads the file */
+    struct pcapng *pcapng; /* this, snoop, or libpcap behind a lookahead reads the file */
+    struct snoop *snoop;
     struct lookahead *lookahead;
     pcap_t *pcap;
     uint8_t *stream_buffer;   /* of libpcap's stream */
@@ -152,7 +154,7 @@ static enum status open_classic(struct capture *c)
         return status;
     c->record_position = (uint64_t)ftello(pcap_file(c->pcap));
     c->info.link_type = pcap_datalink(c->pcap);
-    c->info.snaplen = (uint32_t)pcap_snapshot(c->pcap);
+    c->info.snaplen = lookahead_snaplen(c->lookahead);
     return STATUS_OK;
 }
 
@@ -264,6 +266,26 @@ static enum status next_of_pcapng(struct capture *c, struct frame *ret_frame)
     return status;
 }
 
+/* ---- snoop ---- */
+
+static enum status open_snoop(struct capture *c)
+{
+    enum status status = snoop_open(c->source, &c->snoop);
+    if (status == STATUS_OK)
+        c->info.link_type = snoop_link_type(c->snoop);
+    else if (status != STATUS_NO_MEMORY)
+        return fail(c, status, "%s", snoop_error(c->snoop));
+    return status;
+}
+
+static enum status next_of_snoop(struct capture *c, struct frame *ret_frame)
+{
+    enum status status = snoop_next(c->snoop, ret_frame);
+    c->record_position = snoop_position(c->snoop);
+    c->info.kernel_drops = snoop_drops(c->snoop);
+    return status == STATUS_DAMAGED ? fail_at_frame(c, snoop_error(c->snoop)) : status;
+}
+
 /* ---- filter ---- */
 
 static bool compile(const char *text, int link_type, struct bpf_program *ret_program,
@@ -343,14 +365,16 @@ static enum status open_format(struct capture *c, const char *path)
         return fail(c, status, "%s", source_error(c->source));
 
     static const uint8_t PCAPNG[4] = { 0x0a, 0x0d, 0x0d, 0x0a }; /* type of its first block */
-    struct bytes magic = source_peek(c->source, sizeof PCAPNG);
+    struct bytes start = source_peek(c->source, SNOOP_MAGIC_LEN);
+    struct bytes magic = bytes_first(start, sizeof PCAPNG);
     if (magic.len == 0 && source_status(c->source) != STATUS_OK)
         return fail(c, STATUS_IO, "%s", source_error(c->source));
     if (magic.len == 0)
         return fail(c, STATUS_REFUSED, "is empty");
     bool is_pcapng = bytes_equal(magic, (struct bytes){ PCAPNG, sizeof PCAPNG });
-    c->info.format = is_pcapng ? "pcapng" : "pcap";
-    status = is_pcapng ? open_pcapng(c) : open_classic(c);
+    bool is_snoop = snoop_is_magic(start);
+    c->info.format = is_pcapng ? "pcapng" : is_snoop ? "snoop" : "pcap";
+    status = is_pcapng ? open_pcapng(c) : is_snoop ? open_snoop(c) : open_classic(c);
     return status == STATUS_OK ? check_filter(c) : status;
 }
 
@@ -420,8 +444,9 @@ enum status capture_next(struct capture *c, struct frame *ret_frame)
         return c->ended;
     for (;;) {
         struct frame frame;
-        enum status status =
-            c->pcapng != NULL ? next_of_pcapng(c, &frame) : next_by_libpcap(c, &frame);
+        enum status status = c->pcapng != NULL  ? next_of_pcapng(c, &frame)
+                             : c->snoop != NULL ? next_of_snoop(c, &frame)
+                                                : next_by_libpcap(c, &frame);
         if (status != STATUS_OK)
             return end(c, status);
         frame.number = ++c->number;
@@ -439,6 +464,8 @@ enum status capture_next(struct capture *c, struct frame *ret_frame)
 
 bool capture_has_late(const struct capture *c)
 {
+    if (c->snoop != NULL)
+        return false; /* its writer has one queue */
     uint64_t late =
         c->pcapng != NULL ? pcapng_late_packet(c->pcapng) : lookahead_late_record(c->lookahead);
     return late > c->number;
@@ -481,6 +508,7 @@ void capture_close(struct capture *c)
         pcap_close(c->pcap); /* closes its stream as well */
     lookahead_close(c->lookahead);
     pcapng_close(c->pcapng);
+    snoop_close(c->snoop);
     source_close(c->source);
     free(c->stream_buffer);
     free(c->filter_text);

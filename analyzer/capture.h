@@ -18,7 +18,7 @@ enum { CAPTURE_LINK_TYPES_MAX = 8 };
 
 /* What is known of a capture; all of it only after capture_next() gave something else than OK. */
 struct capture_info {
-    const char *format;  /* "pcap", "pcapng"; static text */
+    const char *format;  /* "pcap", "pcapng", "snoop"; static text */
     int link_type;       /* DLT_ value of the first interface; -1 when there is none */
     uint32_t snaplen;    /* largest declared */
     uint64_t packets;    /* frames given */

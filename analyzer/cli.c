@@ -44,8 +44,8 @@ static const char HELP[] =
 static const char HELP_INGEST[] =
     "usage: firstflight ingest [-d DB] [OPTION]... PATH...\n"
     "\n"
-    "Reads pcap and pcapng files into the database, also compressed ones (gzip, zstd, lz4, xz, "
-    "bzip2).\n"
+    "Reads pcap, pcapng and snoop files into the database, also compressed ones (gzip, zstd, lz4,\n"
+    "xz, bzip2).\n"
     "Directories are read recursively; - is standard input. Files of one place (same directory, "
     "same\n"
     "name but for digits, same labels) are one capture point: they are put in order of time, and\n"

@@ -26,6 +26,7 @@ enum link_type {
     LINK_LINUX_SLL = 113,
     LINK_PRISM_HEADER = 119,
     LINK_RADIOTAP = 127,
+    LINK_ARCNET_LINUX = 129,
     LINK_USER2 = 149, /* PKTAP on macOS before it had a number of its own */
     LINK_AVS = 163,
     LINK_PPP_PPPD = 166,
@@ -102,6 +103,8 @@ enum layer layer_of_link_type(int link_type)
         return LAYER_IPNET;
     case LINK_SLIP:
         return LAYER_SLIP;
+    case LINK_ARCNET_LINUX:
+        return LAYER_ARCNET;
     case LINK_FDDI:
         return LAYER_FDDI;
     case LINK_IPOIB:
@@ -247,6 +250,23 @@ static enum layer ipnet(struct walk *w)
 {
     struct reader r = w->rest;
     reader_take(&r, 24);
+    return link_passed(w, r, LAYER_IP);
+}
+
+/* Linux: source, destination, an offset, a protocol, and for RFC 1201 whether the packet is in
+ * several frames (then Linux gives it whole, behind them), and its number. */
+static enum layer arcnet(struct walk *w)
+{
+    enum { IP_OF_RFC_1051 = 240, IP_OF_RFC_1201 = 212, IPV6_OF_RFC_2497 = 196, EXCEPTION = 0xff };
+    struct reader r = w->rest;
+    reader_take(&r, 4);
+    uint8_t protocol = reader_u8(&r);
+    if (protocol == IP_OF_RFC_1051)
+        return link_passed(w, r, LAYER_IPV4);
+    if (protocol != IP_OF_RFC_1201 && protocol != IPV6_OF_RFC_2497)
+        return stop(w, r.short_read ? DROP_LINK_TOO_SHORT : DROP_NOT_IP);
+    uint8_t split = reader_u8(&r);
+    reader_take(&r, split == EXCEPTION ? 6 : 2);
     return link_passed(w, r, LAYER_IP);
 }
 
@@ -540,6 +560,7 @@ enum layer link_pass(struct walk *w, enum layer layer)
         [LAYER_PPP_SERIAL] = ppp_serial,
         [LAYER_PPP_WITH_DIRECTION] = ppp_with_direction,
         [LAYER_SLIP] = slip,
+        [LAYER_ARCNET] = arcnet,
         [LAYER_CISCO_HDLC] = cisco_hdlc,
         [LAYER_FRAME_RELAY] = frame_relay,
         [LAYER_IEEE802_11] = ieee802_11,

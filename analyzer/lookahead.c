@@ -59,7 +59,7 @@ struct lookahead {
     bool knows_records, is_big_endian;
     size_t record_header_len;
     uint32_t fractions; /* per second */
-    uint32_t length_max;
+    uint32_t snaplen, length_max;
 
     struct seen {
         uint64_t records, late_record;
@@ -89,6 +89,16 @@ static bool read_magic(struct lookahead *l, uint32_t magic)
     return magic == 0xa1b2c3d4 || magic == 0xa1b23c4d || magic == 0xa1b2cd34;
 }
 
+/* libpcap would cut away what a record holds beyond the length that the file's header declares. */
+static void lift_snaplen(struct lookahead *l)
+{
+    enum { SNAPLEN_AT = 16 };
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned shift = 8 * (l->is_big_endian ? 3 - i : i);
+        l->header[SNAPLEN_AT + i] = (uint8_t)((uint32_t)LOOKAHEAD_RECORD_MAX >> shift);
+    }
+}
+
 static void read_file_header(struct lookahead *l)
 {
     struct reader r = reader_of((struct bytes){ l->header, sizeof l->header });
@@ -98,10 +108,13 @@ static void read_file_header(struct lookahead *l)
     r = l->is_big_endian ? r : little;
     uint32_t version = u32(l, &r); /* two numbers of 16 bits */
     reader_take(&r, 8);
-    uint32_t snaplen = u32(l, &r);
+    l->snaplen = u32(l, &r);
     /* before version 2.4 lengths stood in another order, now and then */
     l->knows_records = is_known && version == (l->is_big_endian ? 0x00020004 : 0x00040002);
-    l->length_max = snaplen > 0 && snaplen < LOOKAHEAD_RECORD_MAX ? snaplen : LOOKAHEAD_RECORD_MAX;
+    bool is_limit = l->snaplen > 0 && l->snaplen < LOOKAHEAD_RECORD_MAX;
+    l->length_max = is_limit ? l->snaplen : LOOKAHEAD_RECORD_MAX;
+    if (l->knows_records && is_limit)
+        lift_snaplen(l);
 }
 
 struct record_header {
@@ -407,7 +420,9 @@ static bool look_at_odd(struct lookahead *l, const struct record_header *h)
         if (behind == CHAIN_UNKNOWN)
             return false;
     }
-    if (possible && (behind == CHAIN_GOOD || is_confirmed(l, next)))
+    bool is_first = position_of(l, l->scanned) == FILE_HEADER_LEN; /* where one must be */
+    bool is_there = is_first ? next <= l->end : is_confirmed(l, next);
+    if (possible && (behind == CHAIN_GOOD || is_there))
         accept(l, h);
     else
         stop(l, is_hole(h)  ? "zeros instead of a packet"
@@ -571,6 +586,11 @@ uint64_t lookahead_position(const struct lookahead *l)
 bool lookahead_knows_records(const struct lookahead *l)
 {
     return l->knows_records;
+}
+
+uint32_t lookahead_snaplen(const struct lookahead *l)
+{
+    return l->snaplen;
 }
 
 uint64_t lookahead_last_record(const struct lookahead *l)

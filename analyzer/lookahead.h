@@ -33,6 +33,10 @@ uint64_t lookahead_position(const struct lookahead *l);
 /* Whether headers are looked at: not in files of formats before version 2.4. */
 bool lookahead_knows_records(const struct lookahead *l);
 
+/* What the file's header declares. The header that is read says more, so that libpcap keeps packets
+ * whole that are longer than that. */
+uint32_t lookahead_snaplen(const struct lookahead *l);
+
 /* Where the last record starts whose header was looked at; or, after a stop, the stop. */
 uint64_t lookahead_last_record(const struct lookahead *l);
 

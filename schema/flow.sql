@@ -43,7 +43,7 @@ CREATE TABLE capture (
     file_mtime_ns INTEGER,
         -- when the file was last changed, epoch ns; NULL for a pipe [file system]
     format TEXT NOT NULL,
-        -- 'pcap' or 'pcapng' [capture]
+        -- 'pcap', 'pcapng' or 'snoop' [capture]
     link_types TEXT NOT NULL,
         -- names of the link types of its interfaces with commas between, as 'EN10MB' [capture]
     snaplen INTEGER,
@@ -53,7 +53,7 @@ CREATE TABLE capture (
     bytes INTEGER NOT NULL,
         -- captured bytes in them, file headers not counted [capture]
     kernel_drops INTEGER,
-        -- packets that the capturing machine lost, from pcapng statistics; NULL when the file does
+        -- packets that the capturing machine lost, by pcapng's statistics or snoop's; NULL when the file does
         -- not say [capture]
     first_packet_epoch_ns INTEGER,
         -- least time of its packets; NULL without packets [capture]

@@ -28,7 +28,7 @@ LEVELS = [
     "texts whole_file csv prefix prefix_set mmdb region sites places "
     "carry",
     # edges to files, libraries and people
-    "sandbox packed decoder gunzip unxz unarchive inflate readahead source lookahead capture pcapng order interleave manifest inputs path_labels worklist label rules privacy store merge query sql_functions statistics "
+    "sandbox packed decoder gunzip unxz unarchive inflate readahead source lookahead capture pcapng snoop order interleave manifest inputs path_labels worklist label rules privacy store merge query sql_functions statistics "
     "chart page_pictures ladder_parts ladder_svg extract regions_parts regions_page "
     "comparison selection latency table page page_blocks page_text page_html overview page_query "
     "timeline result regions early_data policy replays ticket_keys report flows captures explain "

@@ -5,30 +5,46 @@
 usage: tshark.py FIRSTFLIGHT CAPTURE|DIRECTORY...
 
 Streams are compared by the addresses and ports of the innermost TCP header and by how often these
-come. Differences that have a known cause are named by it and not counted as faults:
+come. TCP headers that an ICMP message quotes or an sFlow sample holds are no connections; tshark
+numbers them as streams, so those are left out. Where the two differ, a cause is looked for that can
+be tested on the file itself, never believed because of its name:
 
-  damaged    headers that contradict themselves or are cut: tshark shows what can be made of them
-  unread     tshark 4.0 does not look into UDP tunnels whose lengths are 0 (BIG TCP, RFC 2675)
+  broken headers   each packet of a stream that only tshark has is, alone in a file, dropped by us
+                   for a header that contradicts itself or is cut; tshark shows what can be made of it
+  read on          bytes of the file are no packets; tshark stops there or makes packets of them, we
+                   say where packets go on; of the part in front both find the same
+  length 0         the first packet of each flow that only we have is in UDP of length 0 (BIG TCP,
+                   RFC 2675, in a tunnel), at whose header tshark 4.0 stops
+  decrypted        packets of a stream that only tshark has came out of a VPN whose keys it found
 
-TCP headers that an ICMP message quotes or an sFlow sample holds are no connections; tshark numbers
-them as streams, so those are left out. Exits 1 when a difference has no known cause, 77 (skipped)
+Prints each difference and a table; exits 1 when a difference has none of these causes, 77 (skipped)
 when there is no tshark or no capture.
 """
 import collections
+import concurrent.futures
+import contextlib
 import pathlib
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
 
-FIELDS = ["tcp.stream", "frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst",
-          "tcp.srcport", "tcp.dstport"]
+FIELDS = ["frame.number", "tcp.stream", "frame.protocols", "ip.src", "ip.dst", "ipv6.src",
+          "ipv6.dst", "tcp.srcport", "tcp.dstport"]
 QUOTING = {"icmp", "icmpv6", "sflow"}
-DAMAGE = ("ip_too_short", "ip_header_invalid", "ip_length_beyond_frame", "ip_extension_invalid",
+DECRYPTING = {"wg", "esp"}
+BROKEN = ("ip_too_short", "ip_header_invalid", "ip_length_beyond_frame", "ip_extension_invalid",
           "link_too_short", "fragment", "fragment_invalid", "tcp_too_short", "tcp_header_invalid",
           "time_invalid")
+NO_CAPTURES = (".md", ".tsv", ".txt", ".keys", ".keylog")
+FRAMES_MAX = 500  # of the streams whose packets are looked at one by one
+JOBS = 2
 SKIPPED = 77
+
+Packet = collections.namedtuple("Packet", "frame stream ends around")
+Ours = collections.namedtuple("Ours", "flows first_packets drops damage")
 
 
 def last(values):
@@ -37,12 +53,12 @@ def last(values):
     return value.removeprefix("::ffff:") if "." in value else value
 
 
-def stream_of(line):
-    """Number and ends of the stream of one packet; None where its TCP header is only quoted."""
+def packet_of(line):
+    """One packet as tshark tells it; None where its TCP header is only quoted."""
     fields = line.split("\t")
     if len(fields) != len(FIELDS):
         return None
-    number, protocols, source4, target4, source6, target6, source_port, target_port = fields
+    frame, stream, protocols, *addresses, source_port, target_port = fields
     around = protocols.split(":")
     if "tcp" not in around:
         return None
@@ -50,55 +66,113 @@ def stream_of(line):
     versions = [name for name in around if name in ("ip", "ipv6")]
     if QUOTING & set(around) or not versions:
         return None
-    source, target = (source4, target4) if versions[-1] == "ip" else (source6, target6)
+    source, target = addresses[:2] if versions[-1] == "ip" else addresses[2:]
     ends = ((last(source), last(source_port)), (last(target), last(target_port)))
-    return last(number), tuple(sorted(ends))
+    return Packet(int(frame), last(stream), tuple(sorted(ends)), set(around))
 
 
-def streams_of_tshark(path):
-    command = ["tshark", "-n", "-r", path, "-o", "tcp.desegment_tcp_streams:FALSE", "-Y", "tcp",
-               "-T", "fields", "-E", "occurrence=a"]
-    for field in FIELDS:
-        command += ["-e", field]
-    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    found = filter(None, map(stream_of, result.stdout.splitlines()))
-    return collections.Counter(dict(found).values())
+def run_tshark(path, *arguments):
+    command = ["tshark", "-n", "-r", path, "-o", "tcp.desegment_tcp_streams:FALSE", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
 
 
-def flows_of_firstflight(program, path):
-    """Flows by their ends, what was dropped by reason, and the tunnels."""
+def fields_of_tshark(path, wanted, *fields):
+    result = run_tshark(path, "-Y", wanted, "-T", "fields", "-E", "occurrence=a",
+                        *(word for field in fields for word in ("-e", field)))
+    return result.stdout.splitlines()
+
+
+def packets_of_tshark(path):
+    return list(filter(None, map(packet_of, fields_of_tshark(path, "tcp", *FIELDS))))
+
+
+def streams(packets):
+    return collections.Counter({packet.stream: packet.ends for packet in packets}.values())
+
+
+def ours_of(program, path):
+    """Flows by their ends with the number of their first packets, drops by reason, damage."""
+    ours = Ours(collections.Counter(), {}, collections.Counter(), None)
     with tempfile.TemporaryDirectory() as directory:
         database = pathlib.Path(directory) / "db"
         subprocess.run([program, "ingest", "-q", "-d", database, path], stderr=subprocess.DEVNULL,
                        check=False)
         if not database.exists():
-            return collections.Counter(), collections.Counter(), False
-        with sqlite3.connect(database) as db:
-            rows = db.execute("SELECT client_ip, client_port, server_ip, server_port FROM flow"
-                              " WHERE NOT continues").fetchall()
-            drops = collections.Counter(
-                dict(db.execute("SELECT reason, sum(packets) FROM drop_count GROUP BY reason")))
-            tunnelled = db.execute("SELECT count(tunnel) FROM flow").fetchone()[0] > 0
-        db.close()
-    ends = (tuple(sorted(((a, str(b)), (c, str(d))))) for a, b, c, d in rows)
-    return collections.Counter(ends), drops, tunnelled
+            return ours
+        with contextlib.closing(sqlite3.connect(database)) as db:
+            rows = db.execute("SELECT client_ip, client_port, server_ip, server_port,"
+                              " first_packet_no FROM flow WHERE NOT continues").fetchall()
+            ours.drops.update(dict(db.execute("SELECT reason, sum(packets) FROM drop_count"
+                                              " GROUP BY reason")))
+            damage = db.execute("SELECT max(damage) FROM capture").fetchone()[0]
+    for a, b, c, d, number in rows:
+        ends = tuple(sorted(((a, str(b)), (c, str(d)))))
+        ours.flows[ends] += 1
+        ours.first_packets.setdefault(ends, []).append(number)
+    return ours._replace(damage=damage)
 
 
-def cause_of(theirs, ours, drops, tunnelled):
-    """Why two counts differ; None when nothing known explains it."""
-    missing, more = (theirs - ours).total(), (ours - theirs).total()
-    if more == 0 and missing <= sum(drops[reason] for reason in DAMAGE):
-        return "damaged"
-    if missing == 0 and not theirs and tunnelled:
-        return "unread"
-    return None
+# Causes, each tested on the file: a function that says whether it explains the difference.
+
+def is_decrypted(_, __, packets, missing, extra, ___):
+    return not extra and all(packet.around & DECRYPTING
+                             for packet in packets if packet.ends in missing)
+
+
+def has_broken_headers(program, path, packets, missing, extra, _):
+    """Each packet of the streams is written to a file of its own, but for the link type as it is."""
+    frames = [packet.frame for packet in packets if packet.ends in missing]
+    if extra or not frames or len(frames) > FRAMES_MAX:
+        return False
+    with tempfile.TemporaryDirectory() as directory:
+        alone = pathlib.Path(directory) / "alone.pcapng"
+        for frame in frames:
+            run_tshark(path, "-Y", f"frame.number == {frame}", "-w", alone)
+            ours = ours_of(program, alone)
+            if ours.flows or sum(ours.drops[reason] for reason in BROKEN) != 1:
+                return False
+    return True
+
+
+def is_read_on(program, path, _, __, ___, ours):
+    """The part in front of the first bytes that are no packets gives the same."""
+    place = re.match(r"packet \d+ at byte (\d+): .*; read on at byte", ours.damage or "")
+    if not place:
+        return False
+    with tempfile.TemporaryDirectory() as directory:
+        front = pathlib.Path(directory) / "front"
+        front.write_bytes(path.read_bytes()[:int(place[1])])
+        return streams(packets_of_tshark(front)) == ours_of(program, front).flows
+
+
+def has_length_0(_, path, __, missing, extra, ours):
+    lengths = dict(line.split("\t") for line in
+                   fields_of_tshark(path, "udp", "frame.number", "udp.length"))
+    return not missing and all(lengths.get(str(number)) == "0" for ends in extra
+                               for number in ours.first_packets[ends])
+
+
+CAUSES = {"broken headers": has_broken_headers, "read on": is_read_on, "length 0": has_length_0,
+          "decrypted": is_decrypted}
+
+
+def compare(program, path):
+    """Number of our flows, "agree" or the cause, and a line that tells a difference."""
+    packets, ours = packets_of_tshark(path), ours_of(program, path)
+    theirs = streams(packets)
+    missing, extra = theirs - ours.flows, ours.flows - theirs
+    if not missing and not extra:
+        return ours.flows.total(), "agree", None
+    cause = next((name for name, explains in CAUSES.items()
+                  if explains(program, path, packets, missing, extra, ours)), "unexplained")
+    return ours.flows.total(), cause, (f"{path}: {cause}: only tshark {list(missing)[:3]},"
+                                       f" only we {list(extra)[:3]}")
 
 
 def captures_in(paths):
     for path in map(pathlib.Path, paths):
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
-        yield from (file for file in files if file.is_file() and
-                    file.suffix not in (".md", ".tsv", ".txt", ".keys", ".keylog"))
+        yield from (file for file in files if file.is_file() and file.suffix not in NO_CAPTURES)
 
 
 def main():
@@ -107,24 +181,17 @@ def main():
     if shutil.which("tshark") is None or not files:
         print("skipped: no tshark, or no captures")
         sys.exit(SKIPPED)
-    agree, flows, unknown, causes = 0, 0, 0, collections.Counter()
-    for path in files:
-        theirs = streams_of_tshark(path)
-        ours, drops, tunnelled = flows_of_firstflight(program, path)
-        flows += ours.total()
-        if theirs == ours:
-            agree += 1
-            continue
-        cause = cause_of(theirs, ours, drops, tunnelled)
-        causes[cause] += 1
-        unknown += cause is None
-        print(f"{path}: {cause or 'DIFFERENT'}: tshark {theirs.total()}, we {ours.total()};"
-              f" only tshark {list(theirs - ours)[:3]}, only we {list(ours - theirs)[:3]}")
-    both_read = len(files) - causes["unread"]
-    share = 100 * agree / max(both_read, 1)
-    print(f"{agree} of {both_read} files agree ({share:.1f} %), {flows} flows;"
-          f" explained: {dict((k, n) for k, n in causes.items() if k)}; unexplained: {unknown}")
-    sys.exit(unknown > 0)
+    counts, flows = collections.Counter(), 0
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        for found, outcome, line in pool.map(lambda path: compare(program, path), files):
+            flows += found
+            counts[outcome] += 1
+            if line:
+                print(line, flush=True)
+    print(f"\n{'files':<16}{len(files):>7}          {flows} flows")
+    for name in ("agree", *CAUSES, "unexplained"):
+        print(f"{name:<16}{counts[name]:>7}{100 * counts[name] / len(files):>7.1f} %")
+    sys.exit(counts["unexplained"] > 0)
 
 
 if __name__ == "__main__":

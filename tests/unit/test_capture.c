@@ -317,6 +317,24 @@ Test(capture, filter_excludes_frames_but_keeps_their_numbers)
     capture_close(c);
 }
 
+Test(capture, packets_longer_than_the_file_declares_are_whole)
+{
+    for (unsigned big = 0; big < 2; big++) {
+        struct pcap_style style = { .link_type = EN10MB, .is_big_endian = big == 1 };
+        struct buffer file = sample(&style);
+        memset(file.at + 16, 0, 4);
+        file.at[big ? 19 : 16] = 20;
+        write_file(path, buffer_bytes(&file));
+        struct capture *c = open_good(NULL);
+        struct frame f;
+        cr_assert_eq(capture_next(c, &f), STATUS_OK);
+        cr_assert_gt(f.data.len, 20);
+        cr_assert_eq(frames_until(c, STATUS_END), RECORDS - 1);
+        cr_assert_eq(capture_info(c).snaplen, 20);
+        capture_close(c);
+    }
+}
+
 /* A snaplen of 0 in the header must not make a filter that accepts 0 bytes, that is nothing. */
 Test(capture, filter_works_whatever_snaplen_the_file_declares)
 {

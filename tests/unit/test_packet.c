@@ -567,6 +567,31 @@ static void ipnet(struct buffer *b, bool is_v6, size_t len)
     put_repeated(b, 24, 1);
 }
 
+/* RFC 1201, and RFC 2497 for IPv6; `split` 255 has four octets more. */
+static void put_arcnet(struct buffer *b, bool is_v6, uint8_t split)
+{
+    put_be(b, 4, 0xbe00ea08); /* source, destination, offset */
+    put_be(b, 1, is_v6 ? 196 : 212);
+    put_be(b, 1, split);
+    put_repeated(b, split == 255 ? 6 : 2, 0);
+}
+
+static void arcnet(struct buffer *b, bool is_v6, size_t len)
+{
+    (void)len;
+    put_arcnet(b, is_v6, 0);
+}
+
+/* RFC 1051 has no IPv6. */
+static void arcnet_old(struct buffer *b, bool is_v6, size_t len)
+{
+    (void)len;
+    if (is_v6)
+        put_arcnet(b, true, 255);
+    else
+        put_be(b, 5, 0xbe00ea08f0);
+}
+
 static void ipoib(struct buffer *b, bool is_v6, size_t len)
 {
     (void)len;
@@ -639,6 +664,8 @@ static const struct wrapping WRAPPINGS[] = {
     { "MPLS in UDP", EN10MB, TUNNEL_MPLS, mpls_in_udp },
     { "IPNET", 226, 0, ipnet },
     { "IP over InfiniBand", 242, 0, ipoib },
+    { "ARCNET", 129, 0, arcnet },
+    { "ARCNET of RFC 1051", 129, 0, arcnet_old },
 };
 
 static struct buffer wrapped(const struct wrapping *w, bool is_v6, uint8_t flags)

@@ -83,7 +83,7 @@ static enum status check_version(const struct merge *m)
         return fail(m, STATUS_REFUSED,
                     version > SCHEMA_VERSION
                         ? "written by a newer firstflight; merge with that one"
-                        : "written by an older firstflight; ingest into it once with this one");
+                        : "its schema version is none that was ever released");
     return STATUS_OK;
 }
 

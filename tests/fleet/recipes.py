@@ -105,6 +105,15 @@ def failing_point_is_repeated_alone(site):
     after = site.parts()
     merge.expect({name: after[name] for name in before} == before, "others were done again")
     merge.expect(name in after, f"{name} was not repeated")
+    was = capture.stat()
+    capture.touch()
+    merge.expect(site.run("$fleet/missing points parts") == f"{line}\n", "a newer capture is missed")
+    site.run(everything)
+    merge.expect(sorted(name for name, state in site.parts().items() if state != after[name]) ==
+                 [name], "other points than that of the newer capture were done again")
+    os.utime(capture, ns=(was.st_atime_ns, was.st_mtime_ns))  # it is in the rows
+    (site.directory / f"parts/{name}.db").unlink()
+    site.run(everything)
     site.run("$fleet/missing points parts", status=1)
     site.run("firstflight merge -q -d fleet.db parts/*.db")
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "facts.h"
 
+#include "decimal.h"
 #include "varint.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 #define START_NS INT64_C(1780408991204518000)
 
@@ -199,6 +201,28 @@ Test(facts, numbers_of_every_length_come_back_and_none_is_read_beyond_the_end)
                 free(exact);
             }
         }
+}
+
+static void assert_decimal(int64_t value)
+{
+    char expected[DECIMAL_MAX + 1];
+    struct buffer b = { 0 };
+    int len = snprintf(expected, sizeof expected, "%lld", (long long)value);
+    cr_assert(buffer_reserve(&b, DECIMAL_MAX));
+    put_decimal(&b, value);
+    cr_assert_eq(b.len, (size_t)len, "%s", expected);
+    cr_assert_eq(memcmp(b.at, expected, b.len), 0, "%s", expected);
+    buffer_done(&b);
+}
+
+Test(facts, numbers_as_decimals_around_each_power_of_ten_and_two)
+{
+    uint64_t ten = 1;
+    for (unsigned digits = 1; digits <= 19; digits++, ten *= 10)
+        for (int around = -1; around <= 1; around++)
+            assert_decimal((int64_t)ten + around), assert_decimal(-(int64_t)ten + around);
+    for (unsigned bits = 0; bits < 64; bits++)
+        assert_decimal((int64_t)(UINT64_C(1) << bits));
 }
 
 /* Takes out of facts what their JSON leaves to the row. */

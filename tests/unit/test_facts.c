@@ -93,6 +93,12 @@ static struct facts draw_facts(uint64_t *state)
     f.preamble %= PREAMBLE_OTHER + 1;
     f.keys %= KEYS_FAILED + 1;
     f.hello_side %= 2;
+    uint8_t *const yes_or_no[] = {
+        &f.continues, &f.syn_seen,   &f.clock_step, &f.fast_open, &f.client_hello_complete,
+        &f.ech,       &f.hello_retry
+    };
+    for (size_t i = 0; i < sizeof yes_or_no / sizeof *yes_or_no; i++)
+        *yes_or_no[i] &= 1;
 #define DRAW_TEXT(name) draw_text(&f.name, state);
     FACTS_TEXT(DRAW_TEXT)
 #undef DRAW_TEXT

@@ -1224,6 +1224,16 @@ static enum status write_point(struct ingest *i, struct run_point *p)
     return status == STATUS_OK ? write_flows(i, p) : status;
 }
 
+/* A file that was read under other labels before: all that these have of the place goes too. */
+static enum status replace_relabelled(struct ingest *i, const struct run_file *f, const char *point)
+{
+    int64_t point_id;
+    enum status status = store_point_of_content(i->store, f->content_hex, point, &point_id);
+    if (status == STATUS_OK && point_id != 0)
+        status = store_begin_replacing(i->store, point_id);
+    return store_failed(i, status);
+}
+
 /* What the database has of a point makes room for what was read anew. */
 static enum status replace_point(struct ingest *i, struct run_point *p)
 {
@@ -1233,6 +1243,9 @@ static enum status replace_point(struct ingest *i, struct run_point *p)
                              : store_failed(i, store_begin_replacing(i->store, c->point_id));
     c->point_id = c->capture_id = 0;
     c->until_ns = 0;
+    for (size_t k = 0; status == STATUS_OK && k < p->input->file_count; k++)
+        if (i->files[p->first_file + k].state == FILE_READ)
+            status = replace_relabelled(i, &i->files[p->first_file + k], p->input->name);
     return status;
 }
 

@@ -144,6 +144,7 @@ static bool bind_text(sqlite3_stmt *statement, int number, const struct row_text
 
 enum statement {
     HAS_CAPTURE,
+    POINT_OF_CONTENT,
     HAS_SIZE,
     HAS_FILE,
     FIND_BEGUN,
@@ -219,6 +220,11 @@ static const char SQL_LINK_RETRIES[] =
 
 static const char *const STATEMENT_SQL[STATEMENT_COUNT] = {
     [HAS_CAPTURE] = "SELECT 1 FROM capture WHERE content_hash = ? AND point = ?",
+    [POINT_OF_CONTENT] =
+        "SELECT coalesce(min(p.capture_id), 0) FROM capture AS c JOIN capture AS p"
+        " ON c.point = p.point AND c.site IS p.site AND c.host IS p.host"
+        " AND c.region IS p.region AND c.labels IS p.labels"
+        " WHERE c.content_hash = ? AND c.point = ?",
     [HAS_SIZE] = "SELECT 1 FROM capture WHERE file_size = ? LIMIT 1",
     [HAS_FILE] = "SELECT 1 FROM capture WHERE path = ? AND point = ? AND file_size = ?"
                  " AND file_mtime_ns = ? LIMIT 1",
@@ -587,6 +593,23 @@ enum status store_has_capture(struct store *s, const char *content_hash_hex, con
     if (!bind_text(statement, 1, &hash_text) || !bind_text(statement, 2, &point_text))
         return fail_bind(s, statement);
     return run(s, statement, ret_has);
+}
+
+enum status store_point_of_content(struct store *s, const char *content_hash_hex,
+                                   const char *point, int64_t *ret_point_id)
+{
+    sqlite3_stmt *statement = statement_of(s, POINT_OF_CONTENT);
+    if (statement == NULL)
+        return fail(s);
+    struct row_text hash_text = text_of(content_hash_hex), point_text = text_of(point);
+    if (!bind_text(statement, 1, &hash_text) || !bind_text(statement, 2, &point_text))
+        return fail_bind(s, statement);
+    enum status status = sqlite3_step(statement) == SQLITE_ROW ? STATUS_OK : fail(s);
+    if (status == STATUS_OK)
+        *ret_point_id = sqlite3_column_int64(statement, 0);
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return status;
 }
 
 enum status store_has_size(struct store *s, uint64_t file_size, bool *ret_has)

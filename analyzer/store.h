@@ -45,6 +45,10 @@ void store_rollback(struct store *s);
 MUST_USE enum status store_has_capture(struct store *s, const char *content_hash_hex,
                                        const char *point, bool *ret_has);
 
+/* point_id of the captures that have that one among them, whatever their labels; 0 = none. */
+MUST_USE enum status store_point_of_content(struct store *s, const char *content_hash_hex,
+                                            const char *point, int64_t *ret_point_id);
+
 /* Whether any capture of that file size is there: a cheap no before hashing a file. */
 MUST_USE enum status store_has_size(struct store *s, uint64_t file_size, bool *ret_has);
 

@@ -166,6 +166,18 @@ def an_older_file(scene):
                  "other profiles of servers")
 
 
+def other_labels(scene):
+    """A place whose labels were wrong is read again with the right ones: these alone are left."""
+    capture = scene.write("relabelled.pcap", scene.packets)
+    scene.ingest("labels.db", "--site", "wrong", capture)
+    before = scene.query("labels.db", "SELECT count(*) FROM flow")
+    scene.ingest("labels.db", "--replace", "--site", "right", capture)
+    scene.expect(scene.query("labels.db", "SELECT site, count(*) FROM flow GROUP BY site")
+                 == [("right", before[0][0])], "flows of the old labels")
+    scene.expect(scene.query("labels.db", "SELECT site FROM capture") == [("right",)],
+                 "captures of the old labels")
+
+
 def overlapping_files(scene):
     """The same packets in two files of a point are copies."""
     middle = len(scene.packets) // 2
@@ -209,8 +221,8 @@ def what_is_forgotten(scene):
     scene.run("forget", "forget.db", "--before", "soon", status=1)
 
 
-SCENES = [a_growing_file, a_cut_file_is_damaged, a_ring, an_older_file, overlapping_files,
-          what_is_forgotten]
+SCENES = [a_growing_file, a_cut_file_is_damaged, a_ring, an_older_file, other_labels,
+          overlapping_files, what_is_forgotten]
 
 
 def main():

@@ -193,6 +193,33 @@ static enum status read_capture(const char *path, struct bytes content_hex, cons
     return result;
 }
 
+/* Whether a path that was given from another directory than this one leads from that of the
+ * database, where most run ingest. */
+static enum status path_of(struct database *d, struct bytes stored, struct text *ret_path)
+{
+    struct query *q = NULL;
+    text_add_bytes(ret_path, stored);
+    if (stored.len == 0 || stored.at[0] == '/' || access(text_string(ret_path), F_OK) == 0)
+        return ret_path->failed ? STATUS_NO_MEMORY : STATUS_OK;
+    enum status status =
+        query_open(d, "SELECT file FROM pragma_database_list WHERE name = 'main'", &q);
+    if (status == STATUS_OK)
+        status = query_next(q);
+    struct bytes file = status == STATUS_OK ? query_cell(q, 0).bytes : (struct bytes){ 0 };
+    struct text beside = { 0 };
+    while (file.len > 0 && file.at[file.len - 1] != '/')
+        file.len--;
+    text_add_bytes(&beside, file);
+    text_add_bytes(&beside, stored);
+    query_close(q);
+    if (!beside.failed && access(text_string(&beside), F_OK) == 0) {
+        text_clear(ret_path);
+        text_add(ret_path, text_string(&beside));
+    }
+    text_done(&beside);
+    return status != STATUS_OK || !ret_path->failed ? status : STATUS_NO_MEMORY;
+}
+
 /* Captures of the flow's point in which it may have packets, in order of time. */
 static enum status open_captures(struct database *d, int64_t flow_id, const struct wanted *w,
                                  struct query **ret_query)
@@ -220,9 +247,9 @@ static enum status read_captures(struct database *d, int64_t flow_id, const stru
     enum status status = open_captures(d, flow_id, w, &q);
     while (status == STATUS_OK && (status = query_next(q)) == STATUS_OK) {
         struct text path = { 0 };
-        text_add_bytes(&path, query_cell(q, 0).bytes);
-        status = path.failed ? STATUS_NO_MEMORY
-                             : read_capture(text_string(&path), query_cell(q, 1).bytes, w, o, r);
+        status = path_of(d, query_cell(q, 0).bytes, &path);
+        if (status == STATUS_OK)
+            status = read_capture(text_string(&path), query_cell(q, 1).bytes, w, o, r);
         text_done(&path);
     }
     query_close(q);

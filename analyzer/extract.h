@@ -15,7 +15,8 @@ struct extract_result {
  * Writes the packets of a flow to a pcap file with nanoseconds: all that its capture point saw
  * between its addresses and ports from its first to its last packet, copies and what is around it
  * (VLAN, tunnels) included, fragments of TCP between the two addresses as well. A capture counts
- * only if it still is at its path and its content is what was ingested. STATUS_OK: notes may hold
+ * only if it still is at its path, which is taken from this directory, else from that of the
+ * database, and its content is what was ingested. STATUS_OK: notes may hold
  * what is missing. STATUS_REFUSED: nothing could be written, since the database keeps no addresses
  * or no capture is there; STATUS_IO: path cannot be written. On failure error has the text. Free
  * the notes in any case.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "show.h"
 
+#include "carry.h"
 #include "extract.h"
 #include "page.h"
 #include "profile_json.h"
@@ -231,7 +232,38 @@ static enum status read_profiles(struct database *d, int64_t flow_id, struct pro
     while (status == STATUS_OK && (status = query_next(q)) == STATUS_OK)
         status = learn_row(q, profiles);
     query_close(q);
-    profiles_settle(profiles);
+    return status == STATUS_END ? STATUS_OK : failed(d, status, error);
+}
+
+/* Learns from what is known so far of a flow that goes on, where this program can read it. */
+static enum status learn_open_flow(struct query *q, struct profiles *profiles)
+{
+    struct facts facts;
+    if (query_cell(q, 0).integer != CARRY_VERSION ||
+        !carry_flow_facts(query_cell(q, 1).bytes, &facts))
+        return STATUS_OK;
+    enum status status = profiles_learn(profiles, &facts);
+    facts_done(&facts);
+    return status;
+}
+
+/* Flows of the same server that are open: server_profile holds them only once they are over. */
+static enum status read_open_flows(struct database *d, int64_t flow_id, struct profiles *profiles,
+                                   struct text *error)
+{
+    struct query *q = NULL;
+    enum status status = query_open(d,
+                                    "SELECT o.version, o.state FROM flow AS f JOIN flow AS other"
+                                    " ON other.server_ip = f.server_ip"
+                                    " AND other.server_port = f.server_port"
+                                    " JOIN open_flow AS o ON o.flow_id = other.flow_id"
+                                    " WHERE f.flow_id = :flow_id",
+                                    &q);
+    if (status == STATUS_OK)
+        status = query_bind_integer(q, ":flow_id", flow_id);
+    while (status == STATUS_OK && (status = query_next(q)) == STATUS_OK)
+        status = learn_open_flow(q, profiles);
+    query_close(q);
     return status == STATUS_END ? STATUS_OK : failed(d, status, error);
 }
 
@@ -243,6 +275,9 @@ static enum status judge_again(struct database *d, int64_t flow_id, const struct
     if (!profiles)
         return STATUS_NO_MEMORY;
     enum status status = read_profiles(d, flow_id, profiles, error);
+    if (status == STATUS_OK)
+        status = read_open_flows(d, flow_id, profiles, error);
+    profiles_settle(profiles);
     if (status == STATUS_OK)
         *ret_verdict = judge(facts, profiles_find(profiles, facts));
     profiles_close(profiles);

@@ -87,6 +87,10 @@ def test_scenario(program, scenario, other, directory):
                f"{scenario.stem}: {len(extracted)} packets of {count}")
         expect(set(extracted) <= set(packets), f"{scenario.stem}: packets of another flow")
         expect(f"{len(extracted)} packets" in result.stdout, f"{scenario.stem}: {result.stdout}")
+        elsewhere = directory / f"elsewhere-{flow_id}.pcap"
+        result = run(program, "show", "-d", database, str(flow_id), "--pcap", elsewhere, cwd="/")
+        expect(result.returncode == 0 and elsewhere.read_bytes() == out.read_bytes(),
+               f"{scenario.stem}: relative paths from another directory: {result.stderr}")
         third = directory / f"third-{flow_id}.db"
         run(program, "ingest", "-q", "-d", third, out)
         found = rows(program, third)

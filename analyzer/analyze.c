@@ -650,7 +650,7 @@ enum status analysis_resume_point(struct analysis *a, struct bytes state, uint32
     return status;
 }
 
-static size_t memory_used(const struct analysis *a)
+size_t analysis_memory(const struct analysis *a)
 {
     return flow_count(a->flows) * sizeof(struct flow) + a->connections * CONNECTION_COST +
            a->parked_bytes + a->held_bytes;
@@ -674,9 +674,9 @@ static enum status look_at_silent_flows(struct analysis *a)
         else
             park(a, f);
     }
-    if (memory_used(a) <= a->options.memory_max)
+    if (analysis_memory(a) <= a->options.memory_max)
         return status;
-    while (status == STATUS_OK && memory_used(a) > a->options.memory_max / 8 * 7 &&
+    while (status == STATUS_OK && analysis_memory(a) > a->options.memory_max / 8 * 7 &&
            (f = flow_nearest_deadline(a->flows)) != NULL)
         status = finish_flow(a, f, ENDED_EVICTED);
     return status;

@@ -94,4 +94,7 @@ uint64_t analysis_unnamed_flows(const struct analysis *a);
 /* Flows finished so far, and live ones, for progress. */
 uint64_t analysis_flows(const struct analysis *a);
 
+/* Bytes of live flows, as they count for memory_max. */
+size_t analysis_memory(const struct analysis *a);
+
 #endif

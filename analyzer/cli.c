@@ -88,6 +88,8 @@ static const char HELP_INGEST[] =
     "      --files-from FILE   more paths, one a line; - is standard input\n"
     "      --replace           what the database has of these capture points goes, and the named\n"
     "                          files take its place: for files that are older than what was read\n"
+    "      --jobs N            capture points that are read at once; without, one for each CPU. What\n"
+    "                          is written does not depend on it\n"
     "      --max-memory SIZE   for connections in progress and results, as 512M or 2G (1G)\n"
     "      --no-facts          keep no records: smaller, but show cannot draw the connections\n"
     "      --no-labels         do not ask nDPI for the application\n"
@@ -328,6 +330,7 @@ enum option_code {
     OPTION_FILES_FROM,
     OPTION_REPLACE,
     OPTION_BEFORE,
+    OPTION_JOBS,
     OPTION_MAX_MEMORY,
     OPTION_NO_FACTS,
     OPTION_NO_LABELS,
@@ -371,6 +374,7 @@ static const struct option OPTIONS[] = {
     { "files-from", required_argument, NULL, OPTION_FILES_FROM },
     { "replace", no_argument, NULL, OPTION_REPLACE },
     { "before", required_argument, NULL, OPTION_BEFORE },
+    { "jobs", required_argument, NULL, OPTION_JOBS },
     { "max-memory", required_argument, NULL, OPTION_MAX_MEMORY },
     { "no-facts", no_argument, NULL, OPTION_NO_FACTS },
     { "no-labels", no_argument, NULL, OPTION_NO_LABELS },
@@ -421,7 +425,8 @@ static const struct {
         OPTION_MANIFEST, OPTION_CLIENTS,    OPTION_LOCAL,       OPTION_KEYLOG,
         OPTION_FILTER,   OPTION_FILES_FROM, OPTION_REPLACE,     OPTION_MAX_MEMORY,
         OPTION_NO_FACTS, OPTION_NO_LABELS,  OPTION_NO_SANDBOX,  OPTION_CLIENT_ADDR,
-        OPTION_SNI,      OPTION_HASH_KEY,   OPTION_MMDB_REGION, OPTION_SITES } },
+        OPTION_SNI,      OPTION_HASH_KEY,   OPTION_MMDB_REGION, OPTION_SITES,
+        OPTION_JOBS } },
     { "report",
       COMMAND_REPORT,
       HELP_REPORT,
@@ -461,7 +466,8 @@ static const struct {
       0,
       0,
       "options only",
-      { OPTION_CLIENTS, OPTION_MMDB_REGION, OPTION_SITES } },
+      { OPTION_CLIENTS, OPTION_MMDB_REGION, OPTION_SITES,
+        OPTION_JOBS } },
     { "doctor",
       COMMAND_DOCTOR,
       HELP_DOCTOR,
@@ -488,6 +494,17 @@ const char *cli_help(enum command command)
         if (COMMANDS[i].command == command)
             return COMMANDS[i].help;
     return HELP;
+}
+
+/* From 1 to JOBS_MAX. */
+static bool read_jobs(const char *text, unsigned *ret_jobs)
+{
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0' || n < 1 || n > JOBS_MAX)
+        return false;
+    *ret_jobs = (unsigned)n;
+    return true;
 }
 
 /* "512M", "2G", "100000"; false when it is no size. */
@@ -629,6 +646,8 @@ static bool take_option(struct command_line *line, int option, char *value)
     case OPTION_BEFORE:
         line->before = value;
         return true;
+    case OPTION_JOBS:
+        return read_jobs(value, &in->jobs);
     case OPTION_MAX_MEMORY:
         return read_size(value, &in->memory_max) && in->memory_max >= 1 << 20;
     case OPTION_NO_FACTS:

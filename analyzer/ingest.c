@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ingest.h"
 
-#include "analyze.h"
-#include "capture.h"
 #include "carry.h"
 #include "continuation.h"
-#include "interfaces.h"
-#include "interleave.h"
+#include "crew.h"
 #include "knowledge.h"
 #include "label.h"
 #include "neighbour.h"
@@ -17,9 +14,9 @@
 #include "row.h"
 #include "secrets.h"
 #include "setting.h"
-#include "source.h"
 #include "store.h"
 #include "text.h"
+#include "thread.h"
 #include "writer.h"
 
 #include <errno.h>
@@ -29,66 +26,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum {
-    FRAMES_PER_STEP = 50000,
-    STAGE_MEMORY_MIN = 1 << 20, /* of one point, however many there are */
-    HASH_HEX_SIZE = 33,
-};
-
-/* No index of a file. */
-#define FILE_NONE SIZE_MAX
-
-/*
- * What is older than this cannot be read behind what the point has given: rows of connections that
- * closed before would be there already (CLOSED_LINGER_NS). Files of one point that are written at
- * the same time are rarely in step to the packet.
- */
-#define OLDER_MAX_NS (4 * INT64_C(1000000000))
-
-enum file_state {
-    FILE_PENDING,
-    FILE_OPEN,
-    FILE_READ,
-    FILE_KNOWN, /* its content is in the database, or was read under another name */
-    FILE_UNREADABLE,
-};
-
-struct run_file {
-    const struct input_file *input;
-    size_t point;
-    enum file_state state;
-    struct capture_info info;
-    char content_hex[HASH_HEX_SIZE];
-    size_t secrets_read; /* bytes of the key log lines that it brought */
-    struct drop_counts drops;
-    struct disorder disorder;
-    struct text interfaces;     /* their names, with commas */
-    char *damage;               /* NULL when whole */
-    bool is_growing;            /* somebody writes to it */
-    int64_t mtime_ns;           /* 0 = not known */
-    struct begun_capture begun; /* what an earlier run has read of it */
-    uint64_t passed;            /* frames of those, where a filter is in use */
-    int64_t capture_id;         /* once it is written */
-};
-
-struct run_point {
-    const struct capture_point *input;
-    size_t first_file;
-    struct stage *stage;
-    struct half_opens *half_opens;
-    struct neighbours *neighbours;
-    struct roles *roles;
-    struct stage *open;               /* states of the flows that are live at the end */
-    struct continuation continuation; /* of earlier runs */
-    bool is_resumed;                  /* the analysis has their flows */
-    bool complete;
-    bool has_rows; /* complete, and to be written: it had files that were not known */
-};
-
-struct note {
-    char *text;
-    bool is_error;
-};
+enum { STAGE_MEMORY_MIN = 1 << 20 /* of one point, however many there are */ };
 
 struct ingest {
     struct ingest_options options;
@@ -110,38 +48,16 @@ struct ingest {
     bool any_abandoned;      /* among the flows of the run */
     int64_t first_start_ns, last_start_ns; /* of the flows of the run; first > last without */
     uint64_t seed;
-    /* while reading */
-    size_t point, file;            /* indexes; the file, which is global, is the one to open next */
-    struct analysis *analysis;     /* of the current point */
-    struct interleave *interleave; /* its open captures */
-    size_t current;                /* file of the last frame; FILE_NONE */
-    int64_t latest_ns;             /* greatest time of a frame of the point */
-    bool is_due;                   /* the next file starts before the next frame */
-    bool said_too_many;            /* files of the point that overlap */
-    uint64_t packets, bytes_done, bytes_total;
+    pthread_mutex_t store_lock; /* while points are read */
+    struct crew *crew;          /* reads them; NULL before the first step */
+    uint64_t bytes_total;
     const char *doing;
     /* the outcome */
     struct ingest_result result;
     size_t keyed[KEYS_FAILED + 1]; /* flows by how their secrets did */
-    struct note *notes;
-    size_t note_count;
+    struct notes notes;
     char error[1024];
 };
-
-__attribute__((format(printf, 3, 4))) static void add_note(struct ingest *i, bool is_error,
-                                                           const char *format, ...)
-{
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    struct note *grown = realloc(i->notes, (i->note_count + 1) * sizeof *grown);
-    if (grown == NULL)
-        return; /* a note less; the run itself will fail if memory is really out */
-    i->notes = grown;
-    grown[i->note_count++] = (struct note){ strdup(text), is_error };
-}
 
 __attribute__((format(printf, 3, 4))) static enum status fail(struct ingest *i, enum status status,
                                                               const char *format, ...)
@@ -178,8 +94,8 @@ static enum status open_places(struct ingest *i)
         fail(i, status, "%s", text_string(&error));
     text_done(&error);
     if (i->places.clients != NULL && regions_bad_lines(i->places.clients) > 0)
-        add_note(i, false, "--clients: %zu lines could not be read and are left out",
-                 regions_bad_lines(i->places.clients));
+        notes_add(&i->notes, false, "--clients: %zu lines could not be read and are left out",
+                  regions_bad_lines(i->places.clients));
     return status == STATUS_OK ? open_local(i) : status;
 }
 
@@ -187,16 +103,17 @@ static void note_keylog(struct ingest *i)
 {
     struct secrets_counts counts = secrets_counts(i->secrets);
     if (counts.kept == 0)
-        add_note(i, true, "--keylog: no secrets of TLS connections in it");
+        notes_add(&i->notes, true, "--keylog: no secrets of TLS connections in it");
     if (counts.bad > 0)
-        add_note(i, false, "--keylog: %zu lines could not be read and are left out", counts.bad);
+        notes_add(&i->notes, false, "--keylog: %zu lines could not be read and are left out",
+                  counts.bad);
     if (counts.conflicting > 0)
-        add_note(i, false,
-                 "--keylog: %zu lines say something else than lines before them, which hold",
-                 counts.conflicting);
+        notes_add(&i->notes, false,
+                  "--keylog: %zu lines say something else than lines before them, which hold",
+                  counts.conflicting);
     if (counts.over_cap > 0)
-        add_note(i, true, "--keylog: more than %d secrets; the last %zu are left out", SECRETS_MAX,
-                 counts.over_cap);
+        notes_add(&i->notes, true, "--keylog: more than %d secrets; the last %zu are left out",
+                  SECRETS_MAX, counts.over_cap);
 }
 
 static enum status open_keylog(struct ingest *i)
@@ -229,10 +146,13 @@ static enum status list_files(struct ingest *i)
         return STATUS_NO_MEMORY;
     size_t next = 0;
     for (size_t p = 0; p < in->point_count; p++) {
-        i->points[p] = (struct run_point){ .input = &in->points[p], .first_file = next };
+        i->points[p] = (struct run_point){ .input = &in->points[p],
+                                           .files = &i->files[next],
+                                           .file_count = in->points[p].file_count,
+                                           .first_file = next };
         for (size_t k = 0; k < in->points[p].file_count; k++, next++) {
             struct stat st;
-            i->files[next] = (struct run_file){ .input = &in->points[p].files[k], .point = p };
+            i->files[next] = (struct run_file){ .input = &in->points[p].files[k] };
             i->bytes_total += in->points[p].files[k].size;
             if (stat(in->points[p].files[k].path, &st) == 0 && S_ISREG(st.st_mode))
                 i->files[next].mtime_ns =
@@ -249,7 +169,7 @@ static enum status find_inputs(struct ingest *i)
     bool is_told = count > 0 && (status == STATUS_USAGE || status == STATUS_IO);
     for (size_t k = 0; k < count - is_told; k++) {
         const struct input_note *n = &i->inputs.notes[k];
-        add_note(i, n->is_error, "%s: %s", n->path, n->text);
+        notes_add(&i->notes, n->is_error, "%s: %s", n->path, n->text);
         i->result.files_unreadable += n->is_error;
     }
     if (is_told)
@@ -269,10 +189,10 @@ static enum status open_privacy(struct ingest *i)
     if (status != STATUS_OK)
         fail(i, status, "%s", text_string(&error));
     if (key_made != NULL)
-        add_note(i, false,
-                 "%s: made a key for the hashes; who has it can try out addresses and names, and"
-                 " whoever is to compare hashes of other machines needs the same",
-                 key_made);
+        notes_add(&i->notes, false,
+                  "%s: made a key for the hashes; who has it can try out addresses and names, and"
+                  " whoever is to compare hashes of other machines needs the same",
+                  key_made);
     free(key_made);
     text_done(&error);
     if (status == STATUS_OK && i->privacy.sni != SHOWN_FULL) {
@@ -293,6 +213,7 @@ enum status ingest_open(const struct ingest_options *options, struct ingest **re
     i->first_start_ns = INT64_MAX;
     i->last_start_ns = INT64_MIN;
     i->seed = hash_random_seed();
+    pthread_mutex_init(&i->store_lock, NULL);
     enum status status = find_inputs(i);
     if (status == STATUS_OK)
         status = open_places(i);
@@ -312,37 +233,13 @@ enum status ingest_open(const struct ingest_options *options, struct ingest **re
     return status == STATUS_OK ? open_privacy(i) : status;
 }
 
-static void free_point(struct run_point *p)
-{
-    stage_close(p->stage);
-    stage_close(p->open);
-    continuation_done(&p->continuation);
-    half_opens_close(p->half_opens);
-    neighbours_close(p->neighbours);
-    roles_close(p->roles);
-    p->stage = NULL;
-    p->open = NULL;
-    p->half_opens = NULL;
-    p->neighbours = NULL;
-    p->roles = NULL;
-}
-
-static void file_done(struct run_file *f)
-{
-    text_done(&f->interfaces);
-    free(f->damage);
-}
-
 void ingest_close(struct ingest *i)
 {
     if (i == NULL)
         return;
-    analysis_close(i->analysis);
-    interleave_close(i->interleave);
-    for (size_t p = 0; i->points != NULL && p < i->inputs.point_count; p++)
-        free_point(&i->points[p]);
-    for (size_t k = 0; k < i->file_count && i->files != NULL; k++)
-        file_done(&i->files[k]);
+    crew_close(i->crew);
+    for (size_t p = 0; i->points != NULL && i->files != NULL && p < i->inputs.point_count; p++)
+        run_point_done(&i->points[p]);
     free(i->points);
     free(i->files);
     inputs_done(&i->inputs);
@@ -354,125 +251,12 @@ void ingest_close(struct ingest *i)
     rules_done(&i->rules);
     secrets_close(i->secrets);
     store_close(i->store);
-    for (size_t k = 0; k < i->note_count; k++)
-        free(i->notes[k].text);
-    free(i->notes);
+    notes_done(&i->notes);
+    pthread_mutex_destroy(&i->store_lock);
     free(i);
 }
 
-/* Known content: repeating an ingest changes nothing */
-
-static bool same_content(const struct ingest *i, size_t point, const char *hex, size_t but)
-{
-    const struct run_point *p = &i->points[point];
-    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++)
-        if (k != but && (i->files[k].state == FILE_READ || i->files[k].state == FILE_OPEN) &&
-            strcmp(i->files[k].content_hex, hex) == 0)
-            return true;
-    return false;
-}
-
-static enum status is_known(struct ingest *i, size_t file, const char *hex, bool *ret_known)
-{
-    size_t point = i->files[file].point;
-    if (same_content(i, point, hex, file)) {
-        *ret_known = true;
-        return STATUS_OK;
-    }
-    *ret_known = false;
-    if (i->options.replace)
-        return STATUS_OK;
-    return store_failed(i,
-                        store_has_capture(i->store, hex, i->points[point].input->name, ret_known));
-}
-
-static bool same_size_in_run(const struct ingest *i, size_t file)
-{
-    for (size_t k = 0; k < i->file_count; k++)
-        if (k != file && i->files[k].point == i->files[file].point &&
-            i->files[k].state == FILE_READ && i->files[k].input->size == i->files[file].input->size)
-            return true;
-    return false;
-}
-
-/* Reads a whole file for its hash alone. */
-static enum status hash_content(const char *path, char hex[HASH_HEX_SIZE])
-{
-    struct capture *c;
-    struct frame frame;
-    enum status status = capture_open(path, NULL, &c);
-    if (status == STATUS_NO_MEMORY)
-        return status;
-    while (status == STATUS_OK)
-        status = capture_next(c, &frame);
-    struct hash128 content = capture_info(c).content;
-    hex_text((struct bytes){ content.octet, sizeof content.octet }, hex);
-    capture_close(c);
-    return STATUS_OK;
-}
-
-/* Hashes the open files of the same point, size and first time, which may be copies of this one. */
-static enum status hash_open_copies(struct ingest *i, size_t file, bool *ret_any)
-{
-    const struct run_file *f = &i->files[file];
-    const struct run_point *p = &i->points[f->point];
-    *ret_any = false;
-    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++) {
-        struct run_file *other = &i->files[k];
-        if (other->state != FILE_OPEN || other->input->size != f->input->size ||
-            other->input->first_at_ns != f->input->first_at_ns)
-            continue;
-        *ret_any = true;
-        if (other->content_hex[0] == '\0' &&
-            hash_content(other->input->path, other->content_hex) != STATUS_OK)
-            return STATUS_NO_MEMORY;
-    }
-    return STATUS_OK;
-}
-
-/*
- * Whether a file need not be read: it has not changed since it was, or its content is known, which
- * is hashed beforehand only if its size is known.
- */
-static enum status known_before_reading(struct ingest *i, size_t file, bool *ret_known)
-{
-    const struct input_file *input = i->files[file].input;
-    const char *point = i->points[i->files[file].point].input->name;
-    int64_t mtime_ns = i->files[file].mtime_ns;
-    bool has_size = false, has_copies;
-    char hex[HASH_HEX_SIZE];
-    *ret_known = false;
-    if (input->size == 0)
-        return STATUS_OK;
-    enum status status = STATUS_OK;
-    if (!i->options.replace)
-        status = store_failed(
-            i, store_has_file(i->store, input->path, point, input->size, mtime_ns, ret_known));
-    if (status != STATUS_OK || *ret_known)
-        return status;
-    status = store_failed(i, store_has_size(i->store, input->size, &has_size));
-    if (status == STATUS_OK)
-        status = hash_open_copies(i, file, &has_copies);
-    if (status != STATUS_OK || (!has_size && !has_copies && !same_size_in_run(i, file)))
-        return status;
-    status = hash_content(input->path, hex);
-    return status == STATUS_OK ? is_known(i, file, hex, ret_known) : status;
-}
-
-static void skip_known(struct ingest *i, size_t file)
-{
-    i->files[file].state = FILE_KNOWN;
-    i->bytes_done += i->files[file].input->size;
-    add_note(i, false, "%s: already ingested, nothing to do", i->files[file].input->path);
-}
-
 /* Reading */
-
-static const char *stage_failure(const struct run_point *p)
-{
-    const char *first = stage_error(p->stage);
-    return strcmp(first, "out of memory") != 0 ? first : stage_error(p->open);
-}
 
 /* State of open flows holds addresses and names as they are: where these are not to be stored it is
  * not, and no flow goes on in another run. */
@@ -481,383 +265,74 @@ static bool keeps_state(const struct ingest *i)
     return i->privacy.client_addr == SHOWN_FULL && i->privacy.sni == SHOWN_FULL;
 }
 
-static enum status begin_point(struct ingest *i)
+unsigned ingest_jobs(const struct ingest *i)
 {
-    struct run_point *p = &i->points[i->point];
-    size_t share = i->options.memory_max / 4 / i->inputs.point_count;
-    share = share > STAGE_MEMORY_MIN ? share : STAGE_MEMORY_MIN;
-    if (p->stage == NULL)
-        p->stage = stage_open(share, NULL);
-    if (p->open == NULL)
-        p->open = stage_open(share, NULL);
-    p->half_opens = half_opens_open(i->seed);
-    p->neighbours = neighbours_open(i->seed);
-    p->roles = roles_open(i->seed);
-    if (i->profiles == NULL)
-        i->profiles = profiles_open();
-    i->interleave = interleave_open();
-    i->current = FILE_NONE;
-    i->latest_ns = 0;
-    i->is_due = i->said_too_many = false;
-    if (i->interleave == NULL || p->stage == NULL || p->open == NULL || p->half_opens == NULL ||
-        p->neighbours == NULL || p->roles == NULL || i->profiles == NULL)
-        return STATUS_NO_MEMORY;
-    struct analysis_options options = {
-        .stage = p->stage,
-        .open = keeps_state(i) ? p->open : NULL,
+    unsigned jobs = i->options.jobs == 0 ? thread_cpus() : i->options.jobs;
+    size_t points = i->inputs.point_count;
+    return points > 0 && jobs > points ? (unsigned)points : jobs;
+}
+
+/*
+ * Shares of the memory are by the number of points, never by that of jobs: a flow is evicted, or
+ * not, however many are read at once. Of two points, each may use half of what there is for live
+ * flows, and the others together the other half (crew.c).
+ */
+static enum status open_crew(struct ingest *i)
+{
+    size_t count = i->inputs.point_count, memory = i->options.memory_max;
+    size_t share = memory / 4 / count;
+    struct crew_options options = {
+        .reading = {
+            .filter = i->options.filter,
+            .replace = i->options.replace,
+            .keeps_state = keeps_state(i),
+            .stage_memory = share > STAGE_MEMORY_MIN ? share : STAGE_MEMORY_MIN,
+            .live_memory = count == 1 ? memory / 2 : memory / 4,
+            .seed = i->seed,
+            .secrets = i->secrets,
+            .privacy = &i->privacy,
+            .store = i->store,
+            .store_lock = &i->store_lock,
+        },
+        .points = i->points,
+        .point_count = count,
+        .jobs = ingest_jobs(i),
         .labeler = i->labeler,
-        .half_opens = p->half_opens,
-        .profiles = i->profiles,
-        .neighbours = p->neighbours,
-        .roles = p->roles,
-        .secrets = i->secrets,
-        .privacy = &i->privacy,
-        .memory_max = i->options.memory_max / 2,
-        .seed = i->seed,
+        .live_memory = memory / 4,
     };
-    i->file = p->first_file;
-    return analysis_open(&options, &i->analysis);
-}
-
-static void note_unnamed(struct ingest *i, const struct run_point *p)
-{
-    uint64_t flows = analysis_unnamed_flows(i->analysis);
-    if (flows > 0)
-        add_note(i, false, "%s: more than %d interfaces; %llu flows of others have no interface",
-                 p->input->name, INTERFACES_MAX, (unsigned long long)flows);
-}
-
-static enum status end_point(struct ingest *i)
-{
-    struct run_point *p = &i->points[i->point++];
-    enum status status = analysis_end(i->analysis);
-    note_unnamed(i, p);
-    p->continuation.state.len = 0;
-    if (status == STATUS_OK && keeps_state(i))
-        status = analysis_leave_point(i->analysis, &p->continuation.state);
-    analysis_close(i->analysis);
-    i->analysis = NULL;
-    interleave_close(i->interleave);
-    i->interleave = NULL;
-    p->complete = status == STATUS_OK;
-    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++)
-        p->has_rows |= p->complete && i->files[k].state == FILE_READ;
-    return status == STATUS_IO ? fail(i, status, "%s", stage_failure(p)) : status;
-}
-
-/* Before the first file of a point that is not known: goes on where the last run stopped. */
-static enum status resume_point(struct ingest *i)
-{
-    struct run_point *p = &i->points[i->point];
-    struct continuation *c = &p->continuation;
-    if (p->is_resumed)
-        return STATUS_OK;
-    p->is_resumed = true;
-    enum status status = store_failed(i, continuation_find(c, i->store, p->input));
-    if (i->options.replace)
-        return status;
-    if (status == STATUS_OK)
-        status = store_failed(i, continuation_resume(c, i->store, i->analysis));
-    if (status == STATUS_OK && c->unreadable > 0)
-        add_note(i, true,
-                 "%s: %zu flows that were open cannot be completed: another version of firstflight "
-                 "kept them; --replace reads the point again",
-                 p->input->name, c->unreadable);
-    return status;
-}
-
-/* Starts a point again without a file that turned out to be known only when it had been read. */
-static void restart_point(struct ingest *i)
-{
-    struct run_point *p = &i->points[i->point];
-    analysis_close(i->analysis);
-    i->analysis = NULL;
-    interleave_close(i->interleave);
-    i->interleave = NULL;
-    stage_clear(p->stage);
-    stage_clear(p->open);
-    p->is_resumed = false;
-    half_opens_close(p->half_opens);
-    neighbours_close(p->neighbours);
-    roles_close(p->roles);
-    p->half_opens = NULL;
-    p->neighbours = NULL;
-    p->roles = NULL;
-    i->learned_too_much = true;
-    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++)
-        if (i->files[k].state == FILE_READ || i->files[k].state == FILE_OPEN)
-            i->files[k].state = FILE_PENDING;
-}
-
-/* Frames are counted as dropped of the file that they are of. */
-static void switch_file(struct ingest *i, size_t file)
-{
-    if (i->current != FILE_NONE)
-        drop_counts_add(&i->files[i->current].drops, analysis_drops(i->analysis));
-    i->current = file;
-    if (file != FILE_NONE)
-        analysis_begin_file(i->analysis, (uint32_t)file);
-}
-
-static void note_too_many(struct ingest *i, const struct run_file *f)
-{
-    bool is_late =
-        f->input->first_at_ns != 0 && f->input->first_at_ns < i->latest_ns - FRAME_LATE_MAX_NS;
-    if (is_late && !i->said_too_many)
-        add_note(i, true,
-                 "%s: its packets come too late, since more than %d files of one capture "
-                 "point overlap in time",
-                 f->input->path, INTERLEAVED_MAX);
-    i->said_too_many |= is_late;
-}
-
-/* Finds what an earlier run has read of a file that has grown since. */
-static enum status find_begun(struct ingest *i, struct run_file *f)
-{
-    struct hash128 hash;
-    char hex[HASH_HEX_SIZE];
-    f->begun = (struct begun_capture){ 0 };
-    if (i->options.replace || f->input->size == 0 || f->input->first_at_ns == 0)
-        return STATUS_OK;
-    enum status status = store_failed(i, store_find_begun(i->store, i->points[f->point].input->name,
-                                                          f->input->first_at_ns, &f->begun));
-    if (status != STATUS_OK || f->begun.capture_id == 0)
-        return status;
-    if (source_hash_begin(f->input->path, f->begun.content_len, &hash)) {
-        hex_text((struct bytes){ hash.octet, sizeof hash.octet }, hex);
-        if (strcmp(hex, f->begun.content_hash_hex) == 0)
-            return STATUS_OK;
-    }
-    f->begun = (struct begun_capture){ 0 }; /* another file that began at the same moment */
-    return STATUS_OK;
-}
-
-/* Whether a file begins before what its point has given in earlier runs. */
-static bool is_too_old(const struct ingest *i, const struct run_file *f)
-{
-    const struct continuation *c = &i->points[f->point].continuation;
-    int64_t begin_ns = f->begun.capture_id != 0 ? f->begun.last_ns : f->input->first_at_ns;
-    return !i->options.replace && begin_ns != 0 && c->until_ns != 0 &&
-           c->until_ns - begin_ns > OLDER_MAX_NS;
-}
-
-static void refuse_older(struct ingest *i, struct run_file *f)
-{
-    f->state = FILE_UNREADABLE;
-    i->result.files_refused++;
-    i->bytes_done += f->input->size;
-    add_note(i, true,
-             "%s: left out: older than what has been read of its capture point; "
-             "ingest all files of the point again with --replace",
-             f->input->path);
-}
-
-static enum status open_file(struct ingest *i, size_t file)
-{
-    struct run_file *f = &i->files[file];
-    struct capture *capture = NULL;
-    enum status status = capture_open(f->input->path, i->options.filter, &capture);
-    if (status == STATUS_OK)
-        status = interleave_add(i->interleave, capture, file);
-    if (status == STATUS_OK) {
-        note_too_many(i, f);
-        f->state = FILE_OPEN;
-        f->secrets_read = 0;
-        f->passed = 0;
-        f->drops = (struct drop_counts){ 0 };
-        return STATUS_OK;
-    }
-    if (status == STATUS_USAGE)
-        (void)fail(i, status, "%s", capture_error(capture));
-    else if (status != STATUS_NO_MEMORY)
-        add_note(i, true, "%s", capture_error(capture));
-    capture_close(capture);
-    if (status == STATUS_NO_MEMORY || status == STATUS_USAGE)
-        return status;
-    i->result.files_unreadable++;
-    f->state = FILE_UNREADABLE;
-    return STATUS_OK;
-}
-
-/* Opens the next file, unless it need not or cannot be read. */
-static enum status begin_file(struct ingest *i)
-{
-    size_t file = i->file++;
-    struct run_file *f = &i->files[file];
-    bool known;
-    enum status status = known_before_reading(i, file, &known);
-    if (status != STATUS_OK)
-        return status;
-    if (known) {
-        skip_known(i, file);
-        return STATUS_OK;
-    }
-    status = resume_point(i);
-    if (status == STATUS_OK)
-        status = find_begun(i, f);
-    if (status != STATUS_OK)
-        return status;
-    if (is_too_old(i, f)) {
-        refuse_older(i, f);
-        return STATUS_OK;
-    }
-    return open_file(i, file);
-}
-
-static void note_disorder(struct ingest *i, const struct run_file *f)
-{
-    const struct disorder *d = &f->disorder;
-    if (d->steps > 0)
-        add_note(i, false,
-                 "%s: the clock was set back %llu time%s, by up to %.3f s, first at packet %llu",
-                 f->input->path, (unsigned long long)d->steps, d->steps == 1 ? "" : "s",
-                 (double)d->largest_step_ns / 1e9, (unsigned long long)d->first_step_number);
-}
-
-/* Several sections may describe the same interface: it is listed where its name comes first. */
-static void list_interfaces(const struct capture *c, struct text *names)
-{
-    enum { LISTED_MAX = 1024 };
-    text_clear(names);
-    for (uint32_t id = 0; id < CAPTURE_INTERFACES_MAX && names->len < LISTED_MAX; id++) {
-        const char *name = capture_interface_name(c, id);
-        bool is_listed = false;
-        for (uint32_t k = 0; k < id && name != NULL && !is_listed; k++) {
-            const char *other = capture_interface_name(c, k);
-            is_listed = other != NULL && strcmp(name, other) == 0;
-        }
-        if (name != NULL && !is_listed)
-            text_addf(names, "%s%s", names->len > 0 ? "," : "", name);
-    }
-}
-
-static void note_how_it_ended(struct ingest *i, struct run_file *f, const struct capture *capture,
-                              enum status reading)
-{
-    f->is_growing = f->input->size > 0 && file_is_growing(f->input->path, f->input->size);
-    free(f->damage);
-    f->damage = reading == STATUS_END ? NULL : strdup(capture_reason(capture));
-    if (f->is_growing)
-        add_note(i, false, "%s: still being written; the next run reads on where this one stopped",
-                 f->input->path);
-    else if (reading != STATUS_END)
-        add_note(i, true, "%s (what could be read is used)", capture_error(capture));
-}
-
-static enum status end_file(struct ingest *i, size_t file, enum status reading)
-{
-    struct run_file *f = &i->files[file];
-    const struct order *order = interleave_find(i->interleave, file);
-    const struct capture *capture = order_capture(order);
-    bool known;
-    if (i->current == file)
-        switch_file(i, FILE_NONE);
-    f->info = capture_info(capture);
-    f->disorder = order_found(order);
-    list_interfaces(capture, &f->interfaces);
-    hex_text((struct bytes){ f->info.content.octet, sizeof f->info.content.octet }, f->content_hex);
-    note_how_it_ended(i, f, capture, reading);
-    interleave_remove(i->interleave, file);
-    enum status status = is_known(i, file, f->content_hex, &known);
-    if (status != STATUS_OK)
-        return status;
-    if (known) {
-        skip_known(i, file);
-        restart_point(i);
-        return STATUS_OK;
-    }
-    note_disorder(i, f);
-    f->state = FILE_READ;
-    i->packets += f->info.packets;
-    i->bytes_done += f->input->size;
-    return STATUS_OK;
-}
-
-/* Passes on the key log lines that a capture brought since its last packet. */
-static enum status read_secrets(struct ingest *i, size_t file)
-{
-    struct bytes all = capture_secrets(order_capture(interleave_find(i->interleave, file)));
-    size_t *read = &i->files[file].secrets_read;
-    if (all.len <= *read)
-        return STATUS_OK;
-    struct bytes added = bytes_after(all, *read);
-    *read = all.len;
-    return analysis_secrets(i->analysis, added);
-}
-
-/* Whether an earlier run had that frame of a file that has grown since. A filter gives fewer frames
- * than are numbered, so these are counted. */
-static bool was_read_before(const struct ingest *i, struct run_file *f, const struct frame *frame)
-{
-    if (i->options.filter == NULL)
-        return frame->number <= f->begun.packets;
-    bool before = f->passed < f->begun.packets;
-    f->passed += before;
-    return before;
-}
-
-static enum status take_frame(struct ingest *i, const struct frame *frame, size_t file)
-{
-    if (was_read_before(i, &i->files[file], frame))
-        return STATUS_OK;
-    if (file != i->current)
-        switch_file(i, file);
-    if (frame->at_ns > i->latest_ns)
-        i->latest_ns = frame->at_ns;
-    enum status status = read_secrets(i, file);
-    if (status == STATUS_OK)
-        status = analysis_frame(i->analysis, frame);
-    if (status == STATUS_IO)
-        return fail(i, status, "%s", stage_failure(&i->points[i->point]));
-    return status;
-}
-
-/* When the next file of the point must be open: a little before it starts, some frames are late. */
-static int64_t next_start(const struct ingest *i, size_t end)
-{
-    if (i->file == end || interleave_count(i->interleave) == INTERLEAVED_MAX)
-        return INT64_MAX;
-    return i->files[i->file].input->first_at_ns - FRAME_LATE_MAX_NS;
-}
-
-static enum status read_frames(struct ingest *i, size_t end)
-{
-    struct frame frame;
-    size_t file;
-    int64_t until_ns = next_start(i, end);
-    for (unsigned n = 0; n < FRAMES_PER_STEP; n++) {
-        enum status reading = interleave_next(i->interleave, until_ns, &frame, &file);
-        i->is_due = reading == STATUS_REFUSED;
-        if (reading == STATUS_NO_MEMORY)
-            return reading;
-        if (i->is_due)
-            return STATUS_OK;
-        if (reading != STATUS_OK)
-            return end_file(i, file, reading);
-        enum status status = take_frame(i, &frame, file);
-        if (status != STATUS_OK)
-            return status;
-    }
-    return STATUS_OK;
+    i->crew = crew_open(&options);
+    return i->crew == NULL ? STATUS_NO_MEMORY : STATUS_OK;
 }
 
 enum status ingest_step(struct ingest *i, bool *ret_done)
 {
-    *ret_done = i->point == i->inputs.point_count;
-    if (*ret_done)
-        return STATUS_OK;
-    if (i->analysis == NULL)
-        return begin_point(i);
-    const struct run_point *p = &i->points[i->point];
-    size_t end = p->first_file + p->input->file_count;
-    while (i->file < end && i->files[i->file].state != FILE_PENDING)
-        i->file++; /* known ones, when the point was started again */
-    bool is_any_open = interleave_count(i->interleave) > 0;
-    if (i->file < end && (i->is_due || !is_any_open)) {
-        i->is_due = false;
-        return begin_file(i);
+    enum status status = i->crew == NULL ? open_crew(i) : STATUS_OK;
+    *ret_done = false;
+    if (status == STATUS_OK)
+        status = crew_step(i->crew, ret_done);
+    if (status != STATUS_OK && i->crew != NULL && crew_error(i->crew)[0] != '\0')
+        (void)fail(i, status, "%s", crew_error(i->crew));
+    return status;
+}
+
+/* Takes what the reading of the points left, in their order. */
+static enum status end_reading(struct ingest *i)
+{
+    if (i->crew != NULL) {
+        crew_stop(i->crew);
+        i->profiles = crew_take_profiles(i->crew);
     }
-    return is_any_open ? read_frames(i, end) : end_point(i);
+    for (size_t p = 0; p < i->inputs.point_count; p++) {
+        struct run_point *point = &i->points[p];
+        notes_move(&i->notes, &point->notes);
+        i->result.files_unreadable += point->files_unreadable;
+        i->result.files_refused += point->files_refused;
+        profiles_close(point->profiles); /* of a point that was not read to its end */
+        point->profiles = NULL;
+    }
+    if (i->profiles == NULL)
+        i->profiles = profiles_open();
+    return i->profiles == NULL ? STATUS_NO_MEMORY : STATUS_OK;
 }
 
 /* Judging and writing */
@@ -1014,10 +489,10 @@ static const char *link_types_text(const struct capture_info *info, char *buffer
     return buffer;
 }
 
-static enum status write_capture(struct ingest *i, struct run_file *f, const char *now)
+static enum status write_capture(struct ingest *i, const struct capture_point *point,
+                                 struct run_file *f, const char *now)
 {
     char link_types[256];
-    const struct capture_point *point = i->points[f->point].input;
     bool has_packets = f->info.first_at_ns != 0;
     struct capture_row row = {
         .path = row_text_of(f->input->path),
@@ -1054,8 +529,8 @@ static enum status write_capture(struct ingest *i, struct run_file *f, const cha
 static enum status written_meanwhile(struct ingest *i, const struct run_point *p, bool *ret_known)
 {
     *ret_known = false;
-    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++) {
-        const struct run_file *f = &i->files[k];
+    for (size_t k = 0; k < p->file_count; k++) {
+        const struct run_file *f = &p->files[k];
         if (f->state != FILE_READ)
             continue;
         enum status status =
@@ -1072,11 +547,11 @@ static enum status write_captures(struct ingest *i, const struct run_point *p)
     time_t seconds = time(NULL);
     struct tm utc;
     strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
-    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++) {
-        struct run_file *f = &i->files[k];
+    for (size_t k = 0; k < p->file_count; k++) {
+        struct run_file *f = &p->files[k];
         if (f->state != FILE_READ)
             continue;
-        enum status status = write_capture(i, f, now);
+        enum status status = write_capture(i, p->input, f, now);
         if (status != STATUS_OK)
             return status;
         i->result.files_read++;
@@ -1209,8 +684,8 @@ static enum status write_point(struct ingest *i, struct run_point *p)
 {
     int64_t capture_id = 0, until_ns = 0;
     enum status status = write_captures(i, p);
-    for (size_t k = p->first_file; k < p->first_file + p->input->file_count; k++) {
-        const struct run_file *f = &i->files[k];
+    for (size_t k = 0; k < p->file_count; k++) {
+        const struct run_file *f = &p->files[k];
         if (f->state != FILE_READ)
             continue;
         capture_id = capture_id == 0 ? f->capture_id : capture_id;
@@ -1264,7 +739,7 @@ static enum status prepare_point(struct ingest *i, struct run_point *p)
         return replace_point(i, p);
     if (!known && is_current)
         return store_failed(i, continuation_close_flows(&p->continuation, i->store));
-    add_note(i, true, "%s: written by another ingest meanwhile, left out", p->input->name);
+    notes_add(&i->notes, true, "%s: written by another ingest meanwhile, left out", p->input->name);
     p->has_rows = false;
     i->learned_too_much = true;
     return STATUS_OK;
@@ -1356,23 +831,27 @@ static void note_keyed(struct ingest *i)
 {
     size_t with_secrets = i->keyed[KEYS_USED] + i->keyed[KEYS_PARTIAL] + i->keyed[KEYS_FAILED];
     if (with_secrets > 0 || i->secrets != NULL)
-        add_note(i, false, "secrets for %zu connections: %zu decrypted, %zu partly, %zu not at all",
-                 with_secrets, i->keyed[KEYS_USED], i->keyed[KEYS_PARTIAL], i->keyed[KEYS_FAILED]);
+        notes_add(&i->notes, false,
+                  "secrets for %zu connections: %zu decrypted, %zu partly, %zu not at all",
+                  with_secrets, i->keyed[KEYS_USED], i->keyed[KEYS_PARTIAL], i->keyed[KEYS_FAILED]);
 }
 
 enum status ingest_finish(struct ingest *i)
 {
-    i->doing = "judging and writing";
     size_t unread = 0;
+    enum status status = end_reading(i);
+    i->doing = "judging and writing";
+    if (status != STATUS_OK)
+        return status;
     for (size_t p = 0; p < i->inputs.point_count; p++)
         unread += !i->points[p].complete;
     if (unread > 0)
-        add_note(i, true,
-                 "%zu of %zu capture points were not read to their end and are left out; "
-                 "run the same ingest again for them",
-                 unread, i->inputs.point_count);
-    i->learned_too_much |= unread > 0;
-    enum status status = unread < i->inputs.point_count ? write_all(i) : STATUS_OK;
+        notes_add(&i->notes, true,
+                  "%zu of %zu capture points were not read to their end and are left out; "
+                  "run the same ingest again for them",
+                  unread, i->inputs.point_count);
+    if (unread < i->inputs.point_count)
+        status = write_all(i);
     for (size_t k = 0; k < i->file_count; k++)
         i->result.files_known += i->files[k].state == FILE_KNOWN;
     if (status == STATUS_OK)
@@ -1388,23 +867,18 @@ const struct inputs *ingest_inputs(const struct ingest *i)
 struct ingest_progress ingest_progress(const struct ingest *i)
 {
     struct ingest_progress p = {
-        .bytes_done = i->bytes_done,
         .bytes_total = i->bytes_total,
-        .packets = i->packets,
         .files_total = i->file_count,
         .doing = i->doing,
     };
-    for (size_t k = 0; k < i->file_count; k++)
-        p.files_done += i->files[k].state != FILE_PENDING;
-    if (i->interleave != NULL) {
-        uint64_t bytes, packets;
-        interleave_progress(i->interleave, &bytes, &packets);
-        p.bytes_done += bytes;
-        p.packets += packets;
-        p.path = i->current != FILE_NONE ? i->files[i->current].input->path : NULL;
-    }
-    if (i->analysis != NULL)
-        p.flows = analysis_flows(i->analysis);
+    if (i->crew == NULL)
+        return p;
+    struct crew_progress reading = crew_progress(i->crew);
+    p.bytes_done = reading.bytes;
+    p.packets = reading.packets;
+    p.flows = reading.flows;
+    p.files_done = reading.files;
+    p.path = reading.path;
     return p;
 }
 
@@ -1418,13 +892,7 @@ const char *ingest_error(const struct ingest *i)
     return i->error[0] != '\0' ? i->error : "out of memory";
 }
 
-size_t ingest_note_count(const struct ingest *i)
+const struct notes *ingest_notes(const struct ingest *i)
 {
-    return i->note_count;
-}
-
-const char *ingest_note(const struct ingest *i, size_t index, bool *ret_is_error)
-{
-    *ret_is_error = i->notes[index].is_error;
-    return i->notes[index].text == NULL ? "out of memory" : i->notes[index].text;
+    return &i->notes;
 }

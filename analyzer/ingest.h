@@ -14,6 +14,7 @@
  * that were read to their end, or nothing.
  */
 #include "inputs.h"
+#include "notes.h"
 #include "places.h"
 #include "setting.h"
 #include "status.h"
@@ -22,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KEYLOG_FILES_MAX = 16 };
+enum { KEYLOG_FILES_MAX = 16, JOBS_MAX = 1024 };
 
 struct ingest_options {
     const char *database;
@@ -34,6 +35,7 @@ struct ingest_options {
     size_t keylog_file_count;
     struct privacy_options privacy; /* what is stored of addresses and names */
     size_t memory_max;              /* bytes */
+    unsigned jobs;                  /* capture points read at once; 0 = as many as there are CPUs */
     bool replace;                   /* what the database has of the capture points goes */
     bool no_facts;                  /* flow_facts stays empty */
     bool no_labels;                 /* nDPI is not asked */
@@ -80,8 +82,13 @@ struct ingest_progress ingest_progress(const struct ingest *i);
 struct ingest_result ingest_result(const struct ingest *i);
 const char *ingest_error(const struct ingest *i);
 
-/* Notes for a person, in the order they came up; an error is one about a named or damaged file. */
-size_t ingest_note_count(const struct ingest *i);
-const char *ingest_note(const struct ingest *i, size_t index, bool *ret_is_error);
+/*
+ * Notes for a person in the order of the capture points, whichever was read first; complete after
+ * ingest_finish() or a failure. An error is one about a named or damaged file.
+ */
+const struct notes *ingest_notes(const struct ingest *i);
+
+/* Capture points that are read at once. */
+unsigned ingest_jobs(const struct ingest *i);
 
 #endif

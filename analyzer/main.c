@@ -153,11 +153,11 @@ static void show_progress(const struct ingest *ingest, struct progress *progress
 
 static void print_notes(const struct ingest *ingest, size_t *printed, bool quiet)
 {
-    for (; *printed < ingest_note_count(ingest); (*printed)++) {
-        bool is_error;
-        const char *text = ingest_note(ingest, *printed, &is_error);
-        if (is_error || !quiet)
-            complain(text);
+    const struct notes *notes = ingest_notes(ingest);
+    for (; *printed < notes->count; (*printed)++) {
+        const struct note *note = &notes->list[*printed];
+        if (note->is_error || !quiet)
+            complain(note->text == NULL ? "out of memory" : note->text);
     }
 }
 
@@ -198,7 +198,6 @@ static void prefer_huge_pages(void)
 {
 #ifdef __GLIBC__
     enum { HUGE_PAGE = 2 << 20, HEAP = 128 << 20, LARGE = 32 << 20 };
-    mallopt(M_ARENA_MAX, 1); /* the writer's memory as well */
     mallopt(M_MMAP_THRESHOLD, LARGE);
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     mallopt(M_TOP_PAD, HEAP);
@@ -207,6 +206,14 @@ static void prefer_huge_pages(void)
     if (room != NULL)
         (void)madvise((void *)begin, HEAP, MADV_HUGEPAGE);
     free(room);
+#endif
+}
+
+/* Threads that read share no heap; the writer's memory is that of whoever judges. Before threads. */
+static void share_heaps(const struct ingest *ingest)
+{
+#ifdef __GLIBC__
+    mallopt(M_ARENA_MAX, (int)ingest_jobs(ingest));
 #endif
 }
 
@@ -222,6 +229,7 @@ static int command_ingest(const struct command_line *line)
     }
     print_notes(ingest, &notes_printed, line->quiet);
     catch_interrupts();
+    share_heaps(ingest);
     if (status == STATUS_OK)
         confine_ingest(line, ingest);
     if (status == STATUS_OK)

@@ -36,7 +36,7 @@ LEVELS = [
     "export_table row_binary http clickhouse export "
     "words shift measure windows scope onset change cause mix clues watch incident",
     # the program
-    "row analyze continuation writer knowledge setting set_regions rejudge forget check ingest survey doctor cli main",
+    "row analyze continuation notes run_point reading crew writer knowledge setting set_regions rejudge forget check ingest survey doctor cli main",
 ]
 
 # Made from schema/ at build time: plain values for everyone, SQL text for the files named here.

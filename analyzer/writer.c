@@ -9,8 +9,7 @@
 #include "writer.h"
 
 #include "carry.h"
-
-#include <pthread.h>
+#include "thread.h"
 
 enum {
     BATCH = 64,
@@ -21,6 +20,7 @@ struct writer {
     struct store *store;
     struct flow_job jobs[JOBS];
     pthread_t thread;
+    bool has_thread; /* else who fills a batch writes it */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint64_t filled; /* jobs filled; of the filling thread alone */
@@ -62,6 +62,20 @@ static enum status write_job(struct writer *w, const struct flow_job *job)
                            (struct bytes){ job->state.at, job->state.len });
 }
 
+/* Writes the jobs handed over since the last time. The lock is held, but not while it writes. */
+static void write_given(struct writer *w)
+{
+    uint64_t from = w->written, to = w->given;
+    enum status status = STATUS_OK;
+    pthread_mutex_unlock(&w->lock);
+    for (uint64_t i = from; i < to && status == STATUS_OK; i++)
+        status = write_job(w, &w->jobs[i % JOBS]);
+    pthread_mutex_lock(&w->lock);
+    w->written = to;
+    w->status = status;
+    pthread_cond_signal(&w->changed);
+}
+
 static void *write_jobs(void *argument)
 {
     struct writer *w = argument;
@@ -71,15 +85,7 @@ static void *write_jobs(void *argument)
             pthread_cond_wait(&w->changed, &w->lock);
         if (w->written == w->given)
             break;
-        uint64_t from = w->written, to = w->given;
-        enum status status = STATUS_OK;
-        pthread_mutex_unlock(&w->lock);
-        for (uint64_t i = from; i < to && status == STATUS_OK; i++)
-            status = write_job(w, &w->jobs[i % JOBS]);
-        pthread_mutex_lock(&w->lock);
-        w->written = to;
-        w->status = status;
-        pthread_cond_signal(&w->changed);
+        write_given(w);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -93,10 +99,7 @@ struct writer *writer_open(struct store *store)
     w->store = store;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
-    if (pthread_create(&w->thread, NULL, write_jobs, w) != 0) {
-        free(w);
-        return NULL;
-    }
+    w->has_thread = thread_start(&w->thread, write_jobs, w);
     return w;
 }
 
@@ -119,6 +122,8 @@ static void give(struct writer *w, bool no_more)
     w->given = w->filled;
     w->no_more = no_more;
     pthread_cond_signal(&w->changed);
+    if (!w->has_thread && w->status == STATUS_OK)
+        write_given(w);
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -131,7 +136,8 @@ void writer_submit(struct writer *w)
 enum status writer_close(struct writer *w, struct writer_counts *ret_counts)
 {
     give(w, true);
-    pthread_join(w->thread, NULL);
+    if (w->has_thread)
+        pthread_join(w->thread, NULL);
     enum status status = w->status;
     *ret_counts = w->counts;
     for (size_t i = 0; i < JOBS; i++) {

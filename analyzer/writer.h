@@ -25,7 +25,8 @@ struct flow_job {
 
 struct writer;
 
-/* Starts the thread. NULL when there is no memory or no thread to be had. */
+/* Starts the thread; without one to be had, rows are written by who hands them over. NULL without
+ * memory. */
 struct writer *writer_open(struct store *store);
 
 /*

@@ -836,19 +836,32 @@ static void note_keyed(struct ingest *i)
                   with_secrets, i->keyed[KEYS_USED], i->keyed[KEYS_PARTIAL], i->keyed[KEYS_FAILED]);
 }
 
+/*
+ * After an interruption: points behind one that was not read to its end are left out with it, so
+ * that what there is does not depend on which of them were read at the same time. Says how many.
+ */
+static size_t leave_out_unread(struct ingest *i)
+{
+    size_t count = i->inputs.point_count, whole = 0;
+    while (whole < count && i->points[whole].complete)
+        whole++;
+    for (size_t p = whole; p < count; p++)
+        i->points[p].has_rows = false;
+    i->learned_too_much |= whole < count;
+    return count - whole;
+}
+
 enum status ingest_finish(struct ingest *i)
 {
-    size_t unread = 0;
     enum status status = end_reading(i);
     i->doing = "judging and writing";
     if (status != STATUS_OK)
         return status;
-    for (size_t p = 0; p < i->inputs.point_count; p++)
-        unread += !i->points[p].complete;
+    size_t unread = leave_out_unread(i);
     if (unread > 0)
         notes_add(&i->notes, true,
-                  "%zu of %zu capture points were not read to their end and are left out; "
-                  "run the same ingest again for them",
+                  "%zu of %zu capture points were not read to their end, or come behind one that "
+                  "was not, and are left out; run the same ingest again for them",
                   unread, i->inputs.point_count);
     if (unread < i->inputs.point_count)
         status = write_all(i);

@@ -70,8 +70,8 @@ void ingest_close(struct ingest *i); /* NULL is accepted */
 MUST_USE enum status ingest_step(struct ingest *i, bool *ret_done);
 
 /*
- * Judges and writes the rows of all points that were read to their end; after an interruption those
- * that were not are left for another run, and said so in a note.
+ * Judges and writes the rows of all points that were read to their end; after an interruption the
+ * first that was not, and all behind it, are left for another run, and said so in a note.
  */
 MUST_USE enum status ingest_finish(struct ingest *i);
 

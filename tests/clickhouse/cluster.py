@@ -132,9 +132,9 @@ class Cluster:
 
     def query(self, sql, shard=1, **settings):
         """Rows of a query as lists of text."""
-        arguments = urllib.parse.urlencode(settings)
+        arguments = urllib.parse.urlencode({"database": "default", **settings})
         request = urllib.request.Request(f"http://127.0.0.1:{self.http_ports[shard]}/?{arguments}",
-                                         data=sql.encode())
+                                         data=sql if isinstance(sql, bytes) else sql.encode())
         try:
             with urllib.request.urlopen(request, timeout=QUERY_SECONDS) as answer:
                 text = answer.read().decode("utf-8", "surrogateescape")

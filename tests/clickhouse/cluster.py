@@ -26,9 +26,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 SCHEMA = HERE.parent.parent / "schema" / "clickhouse" / "18.16.sql"
 ZOOKEEPER_JAR = "/usr/share/java/zookeeper.jar"
 PACKAGES = ["clickhouse-server", "clickhouse-client", "zookeeper", "default-jre-headless"]
-START_SECONDS = 60
+START_SECONDS = 180
 STOP_SECONDS = 20
-QUERY_SECONDS = 120
+QUERY_SECONDS = 300
 
 
 class ServerError(Exception):

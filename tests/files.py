@@ -9,6 +9,7 @@ rings in any order of names, pcapng of two interfaces, packets on both of them, 
 records. Compared are the rows of table flow, but for the columns that a way declares. Then clocks
 that were set back, thousands of files, and manifests.
 """
+import contextlib
 import pathlib
 import random
 import resource
@@ -312,6 +313,44 @@ def try_many_interfaces(trial, captures):
                              " FROM flow") == [(300, 255, 255)], "interfaces up to the cap")
 
 
+def in_microseconds(capture):
+    head = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 262144, capture.link_type)
+    return head + b"".join(struct.pack("<4I", at // 10**9, at % 10**9 // 1000, len(frame), wire) +
+                           frame for at, frame, wire in capture.frames)
+
+
+def try_microseconds(trial, captures):
+    """Files in microseconds: the rows of files in nanoseconds whose times end in 000, and those of
+    the captures as they are but for less than two microseconds of each time and what names flows."""
+    def read(content):
+        trial.put_way(captures, lambda capture, chance: {"edge.pcap": content(capture)})
+        trial.expect(trial.ingest(trial.captures).returncode == 0, "files in microseconds")
+        order = ("SELECT * FROM flow JOIN capture USING (capture_id)"
+                 " ORDER BY path, start_epoch_ns / 1000, client_port")
+        with contextlib.closing(sqlite3.connect(trial.database)) as connection:
+            cursor = connection.execute(order)
+            names = [column[0] for column in cursor.description]
+            return names[:names.index("path")], [dict(zip(names, row)) for row in cursor]
+
+    def rounded(capture):
+        return pcap([(at // 1000 * 1000, frame, wire) for at, frame, wire in capture.frames],
+                    capture.link_type)
+
+    columns, fine = read(lambda capture: pcap(capture.frames, capture.link_type))
+    _, coarse = read(rounded)
+    _, micro = read(in_microseconds)
+    same = [name for name in columns if name not in NUMBERS]
+    trial.expect(len(micro) > 50 and [[row[name] for name in same] for row in micro] ==
+                 [[row[name] for name in same] for row in coarse], "rows of microseconds")
+    trial.expect(len(fine) == len(micro), f"{len(fine)} rows, in microseconds {len(micro)}")
+    for a, b in zip(fine, micro):
+        for name in same:
+            if name.endswith("_ns") and a[name] is not None and b[name] is not None:
+                trial.expect(abs(a[name] - b[name]) < 2000, f"{name}: {a[name]}, {b[name]}")
+            elif name not in ("flow_uid", "round_trips"):
+                trial.expect(a[name] == b[name], f"{name}: {a[name]}, {b[name]}")
+
+
 def try_steps(trial, captures):
     """The clock is set back in the middle of each capture, by 0.2 s to 1 h."""
     files = {}
@@ -436,6 +475,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         trial = Trial(program, pathlib.Path(directory))
         try_ways(trial, captures)
+        try_microseconds(trial, captures)
         try_interfaces(trial, captures)
         try_many_interfaces(trial, captures)
         try_steps(trial, captures)

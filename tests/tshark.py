@@ -54,13 +54,13 @@ def last(values):
 
 
 def packet_of(line):
-    """One packet as tshark tells it; None where its TCP header is only quoted."""
+    """One packet as tshark tells it; None where its TCP header is only quoted, or is cut."""
     fields = line.split("\t")
     if len(fields) != len(FIELDS):
         return None
     frame, stream, protocols, *addresses, source_port, target_port = fields
     around = protocols.split(":")
-    if "tcp" not in around:
+    if "tcp" not in around or not stream:  # half a TCP header begins no stream
         return None
     around = around[:len(around) - 1 - around[::-1].index("tcp")]
     versions = [name for name in around if name in ("ip", "ipv6")]

@@ -39,7 +39,10 @@ static inline uint8_t *write_varint(uint8_t *at, uint64_t value)
 
 static inline void put_varint(struct buffer *b, uint64_t value)
 {
-    b->len = (size_t)(write_varint(b->at + b->len, value) - b->at);
+    if (value < 0x80) /* most of what coder.h packs */
+        b->at[b->len++] = (uint8_t)(value << 1 | 1);
+    else
+        b->len = (size_t)(write_varint(b->at + b->len, value) - b->at);
 }
 
 /* A number near the end of what is read, where nothing may be loaded behind it. */

@@ -9,8 +9,9 @@ come. TCP headers that an ICMP message quotes or an sFlow sample holds are no co
 numbers them as streams, so those are left out. Where the two differ, a cause is looked for that can
 be tested on the file itself, never believed because of its name:
 
-  broken headers   each packet of a stream that only tshark has is, alone in a file, dropped by us
-                   for a header that contradicts itself or is cut; tshark shows what can be made of it
+  broken headers   the first packet of a stream that only tshark has is, alone in a file, dropped by
+                   us for a header that contradicts itself or is cut; tshark shows what can be made
+                   of it
   read on          bytes of the file are no packets; tshark stops there or makes packets of them, we
                    say where packets go on; of the part in front both find the same
   length 0         the first packet of each flow that only we have is in UDP, and it or its IP header
@@ -141,13 +142,13 @@ def is_dropped(program, path, frame):
 
 
 def has_broken_headers(program, path, packets, missing, extra, _):
-    """As many streams as are missing between two ends have no packet that is not dropped."""
+    """As many streams as are missing between two ends begin with a packet that is dropped."""
     frames = collections.defaultdict(lambda: collections.defaultdict(list))
     for packet in packets:
         if packet.ends in missing:
             frames[packet.ends][packet.stream].append(packet.frame)
     return not extra and all(
-        sum(all(is_dropped(program, path, frame) for frame in stream)
+        sum(is_dropped(program, path, stream[0])
             for stream in frames[ends].values()) >= count for ends, count in missing.items())
 
 

@@ -186,7 +186,7 @@ class Loads(unittest.TestCase):
         self.assertEqual(run("export", "-q", "-d", self.east, "--to", "clickhouse", "-o", file)
                          .returncode, 0)
         with open(file, "rb") as rows:
-            self.cluster.query(rows.read())
+            self.cluster.query(rows.read(), database="firstflight")
         self.expect_rows_of(self.east)
         port = self.cluster.ports["tcp_port_2"]
         subprocess.run(

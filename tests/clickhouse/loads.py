@@ -186,12 +186,13 @@ class Loads(unittest.TestCase):
         self.assertEqual(run("export", "-q", "-d", self.east, "--to", "clickhouse", "-o", file)
                          .returncode, 0)
         with open(file, "rb") as rows:
-            self.cluster.query(rows.read(), database="firstflight")
+            self.cluster.query(rows.read(), database="firstflight", insert_distributed_sync=1)
         self.expect_rows_of(self.east)
         port = self.cluster.ports["tcp_port_2"]
         subprocess.run(
             f"{PROGRAM} export -q -d {self.west} --to clickhouse -o - | (read -r insert;"
-            f" clickhouse-client --port {port} -d firstflight --query \"$insert\")",
+            f" clickhouse-client --port {port} -d firstflight"
+            " --insert_distributed_sync 1 --query \"$insert\")",
             shell=True, check=True, timeout=SECONDS)
         self.expect_rows_of(self.east, self.west)
 

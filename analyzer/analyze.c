@@ -663,7 +663,22 @@ static void count_held_memory(struct analysis *a, struct connection *c)
     c->held_memory = now;
 }
 
-/* Time passes: silent flows are over or parked, and flows beyond the memory cap must go. */
+/* Ends flows until the caps on them hold. */
+static enum status evict(struct analysis *a)
+{
+    enum status status = STATUS_OK;
+    struct flow *f;
+    if (flow_half_open_count(a->flows) > HALF_OPEN_FLOWS_MAX)
+        status = finish_flow(a, flow_nearest_half_open(a->flows), ENDED_EVICTED);
+    if (analysis_memory(a) <= a->options.memory_max)
+        return status;
+    while (status == STATUS_OK && analysis_memory(a) > a->options.memory_max / 8 * 7 &&
+           (f = flow_nearest_deadline(a->flows)) != NULL)
+        status = finish_flow(a, f, ENDED_EVICTED);
+    return status;
+}
+
+/* Time passes: silent flows are over or parked, and flows beyond the caps must go. */
 static enum status look_at_silent_flows(struct analysis *a)
 {
     enum status status = STATUS_OK;
@@ -674,12 +689,7 @@ static enum status look_at_silent_flows(struct analysis *a)
         else
             park(a, f);
     }
-    if (analysis_memory(a) <= a->options.memory_max)
-        return status;
-    while (status == STATUS_OK && analysis_memory(a) > a->options.memory_max / 8 * 7 &&
-           (f = flow_nearest_deadline(a->flows)) != NULL)
-        status = finish_flow(a, f, ENDED_EVICTED);
-    return status;
+    return status == STATUS_OK ? evict(a) : status;
 }
 
 /* Which flow a segment belongs to */

@@ -8,6 +8,7 @@
  * Deadlines are a wheel of one-second buckets. A packet does not move its flow in the wheel: when
  * a bucket's second has come, each flow in it is asked for its real deadline, which its last packet
  * may have put off, and goes to a later bucket or is over. So time costs per flow, not per packet.
+ * Half-open flows have a smaller wheel of their own, on which a flood's oldest are soon found.
  */
 #include "flow.h"
 
@@ -21,6 +22,9 @@ enum {
     CHUNK_FLOWS = 4096,
     FIRST_SLOTS = 4096,
     WHEEL_BUCKETS = 1024, /* seconds; longer than the longest idle limit */
+    HALF_OPEN_BUCKETS =
+        32, /* the same of half-open flows; in the array they are behind the others */
+    ALL_BUCKETS = WHEEL_BUCKETS + HALF_OPEN_BUCKETS,
 };
 #define NO_INDEX UINT32_MAX
 
@@ -34,12 +38,12 @@ struct flow_table {
     size_t slot_count; /* power of two */
     struct flow **chunks;
     size_t chunk_count;
-    size_t count;
+    size_t count, half_open_count;
     uint32_t used; /* flows ever handed out */
     uint32_t free; /* head of the free list */
     uint64_t seed;
     int64_t second; /* the wheel has been read up to it */
-    uint32_t bucket[WHEEL_BUCKETS];
+    uint32_t bucket[ALL_BUCKETS];
 };
 
 /* Huge pages make the difference once the table outgrows the caches. */
@@ -69,7 +73,7 @@ struct flow_table *flow_table_open(uint64_t seed)
     t->slot_count = FIRST_SLOTS;
     t->seed = seed;
     t->free = NO_INDEX;
-    for (size_t i = 0; i < WHEEL_BUCKETS; i++)
+    for (size_t i = 0; i < ALL_BUCKETS; i++)
         t->bucket[i] = NO_INDEX;
     return t;
 }
@@ -186,14 +190,33 @@ static struct flow *take_unused(struct flow_table *t)
     return flow;
 }
 
+/* Numbers of the buckets of a second. */
+static uint16_t bucket_of(int64_t second)
+{
+    return (uint16_t)((uint64_t)second % WHEEL_BUCKETS);
+}
+
+static uint16_t half_open_bucket_of(int64_t second)
+{
+    return (uint16_t)(WHEEL_BUCKETS + (uint64_t)second % HALF_OPEN_BUCKETS);
+}
+
+static bool is_half_open_bucket(uint16_t bucket)
+{
+    return bucket >= WHEEL_BUCKETS;
+}
+
 static void put_in_wheel(struct flow_table *t, struct flow *flow, int64_t deadline_ns)
 {
+    bool half_open = flow_is_half_open(flow);
+    int64_t buckets = half_open ? HALF_OPEN_BUCKETS : WHEEL_BUCKETS;
     int64_t second = deadline_ns / NS_PER_SECOND + 1;
     if (second <= t->second)
         second = t->second + 1;
-    if (second >= t->second + WHEEL_BUCKETS)
-        second = t->second + WHEEL_BUCKETS - 1;
-    flow->bucket = (uint16_t)((uint64_t)second % WHEEL_BUCKETS);
+    if (second >= t->second + buckets)
+        second = t->second + buckets - 1;
+    flow->bucket = half_open ? half_open_bucket_of(second) : bucket_of(second);
+    t->half_open_count += half_open;
     flow->previous = NO_INDEX;
     flow->next = t->bucket[flow->bucket];
     if (flow->next != NO_INDEX)
@@ -203,6 +226,7 @@ static void put_in_wheel(struct flow_table *t, struct flow *flow, int64_t deadli
 
 static void take_from_wheel(struct flow_table *t, const struct flow *flow)
 {
+    t->half_open_count -= is_half_open_bucket(flow->bucket);
     if (flow->previous == NO_INDEX)
         t->bucket[flow->bucket] = flow->next;
     else
@@ -287,21 +311,31 @@ void flow_hurry(struct flow_table *t, struct flow *flow)
     put_in_wheel(t, flow, flow->last_ns + attention_limit(flow));
 }
 
+/* The first flow of a bucket that is due at now_ns; those in front of it go to later buckets. */
+static struct flow *first_due(struct flow_table *t, uint16_t bucket, int64_t now_ns)
+{
+    while (t->bucket[bucket] != NO_INDEX) {
+        struct flow *flow = flow_at(t, t->bucket[bucket]);
+        int64_t deadline_ns = flow->last_ns + attention_limit(flow);
+        if (deadline_ns < now_ns)
+            return flow;
+        take_from_wheel(t, flow);
+        put_in_wheel(t, flow, deadline_ns); /* later than now, so into a later bucket */
+    }
+    return NULL;
+}
+
 struct flow *flow_next_silent(struct flow_table *t, int64_t now_ns)
 {
     int64_t now = now_ns / NS_PER_SECOND;
     if (now - t->second > WHEEL_BUCKETS) /* a jump: every bucket is read once */
         t->second = now - WHEEL_BUCKETS;
     while (t->second < now && t->count > 0) {
-        uint32_t *bucket = &t->bucket[(uint64_t)(t->second + 1) % WHEEL_BUCKETS];
-        while (*bucket != NO_INDEX) {
-            struct flow *flow = flow_at(t, *bucket);
-            int64_t deadline_ns = flow->last_ns + attention_limit(flow);
-            if (deadline_ns < now_ns)
-                return flow;
-            take_from_wheel(t, flow);
-            put_in_wheel(t, flow, deadline_ns); /* later than now, so into a later bucket */
-        }
+        struct flow *flow = first_due(t, half_open_bucket_of(t->second + 1), now_ns);
+        if (flow == NULL)
+            flow = first_due(t, bucket_of(t->second + 1), now_ns);
+        if (flow != NULL)
+            return flow;
         t->second++;
     }
     if (t->count == 0)
@@ -311,8 +345,19 @@ struct flow *flow_next_silent(struct flow_table *t, int64_t now_ns)
 
 struct flow *flow_nearest_deadline(struct flow_table *t)
 {
-    for (int64_t i = 1; i <= WHEEL_BUCKETS; i++) {
-        uint32_t index = t->bucket[(uint64_t)(t->second + i) % WHEEL_BUCKETS];
+    for (int64_t second = t->second + 1; second <= t->second + WHEEL_BUCKETS; second++) {
+        uint32_t half_open = t->bucket[half_open_bucket_of(second)];
+        uint32_t index = t->bucket[bucket_of(second)];
+        if (half_open != NO_INDEX || index != NO_INDEX)
+            return flow_at(t, half_open != NO_INDEX ? half_open : index);
+    }
+    return NULL;
+}
+
+struct flow *flow_nearest_half_open(struct flow_table *t)
+{
+    for (int64_t second = t->second + 1; second <= t->second + HALF_OPEN_BUCKETS; second++) {
+        uint32_t index = t->bucket[half_open_bucket_of(second)];
         if (index != NO_INDEX)
             return flow_at(t, index);
     }
@@ -322,4 +367,9 @@ struct flow *flow_nearest_deadline(struct flow_table *t)
 size_t flow_count(const struct flow_table *t)
 {
     return t->count;
+}
+
+size_t flow_half_open_count(const struct flow_table *t)
+{
+    return t->half_open_count;
 }

@@ -69,8 +69,12 @@ enum flow_ending {
 #define HANDSHAKE_IDLE_NS (120 * NS_PER_SECOND)
 #define ESTABLISHED_IDLE_NS (900 * NS_PER_SECOND)
 
-/* After so much silence a connection is packed away. */
-#define PARK_AFTER_NS (5 * NS_PER_SECOND)
+/* Live half-open flows; with more, in a SYN flood, the oldest are over before their limit. */
+enum { HALF_OPEN_FLOWS_MAX = 1 << 18 };
+
+/* After so much silence a connection is packed away: a tenth of its memory, for the price of two
+ * packets. */
+#define PARK_AFTER_NS (1 * NS_PER_SECOND)
 
 /* A closed flow's row waits for late packets for this long only; what comes until PAST_CLOSED_NS
  * opens no new flow (past.h). */
@@ -123,6 +127,10 @@ void flow_hurry(struct flow_table *t, struct flow *flow);
 /* Any flow, the one nearest to its deadline first; NULL when the table is empty. */
 struct flow *flow_nearest_deadline(struct flow_table *t);
 
+/* The same of half-open flows only. */
+struct flow *flow_nearest_half_open(struct flow_table *t);
+
 size_t flow_count(const struct flow_table *t);
+size_t flow_half_open_count(const struct flow_table *t);
 
 #endif

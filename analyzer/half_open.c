@@ -6,7 +6,16 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* How many flows of a second were among the first HALF_OPEN_ROWS_MAX of their server. */
+struct second {
+    int64_t second;
+    uint32_t candidates;
+};
+
+enum { SECONDS_KEPT = 64 }; /* flows end in about the order in which they began */
+
 struct half_opens {
+    struct second seconds[SECONDS_KEPT]; /* by second */
     struct half_open_count *counts;
     uint32_t *slots; /* index into counts + 1; 0 = empty; twice the capacity */
     size_t count, capacity;
@@ -66,6 +75,17 @@ static enum status grow(struct half_opens *h)
     return STATUS_OK;
 }
 
+/* Adds candidates for rows of a second; whether one more has its row. */
+static bool add_candidates(struct half_opens *h, int64_t second, uint64_t count)
+{
+    struct second *s = &h->seconds[(uint64_t)second % SECONDS_KEPT];
+    if (s->second != second)
+        *s = (struct second){ .second = second };
+    bool has_row = s->candidates < HALF_OPEN_SECOND_ROWS_MAX;
+    s->candidates += has_row ? (uint32_t)count : 0;
+    return has_row;
+}
+
 enum status half_opens_add(struct half_opens *h, const struct endpoint *server,
                            const struct address *client, int64_t start_ns, bool *ret_row)
 {
@@ -90,7 +110,7 @@ enum status half_opens_add(struct half_opens *h, const struct endpoint *server,
     struct address prefix = address_prefix(client, address_is_ipv4(client) ? 96 + 24 : 48);
     uint64_t bit = hash_table((struct bytes){ prefix.octet, sizeof prefix.octet }, 0) % PREFIX_BITS;
     c->prefixes_seen[bit / 64] |= UINT64_C(1) << (bit % 64);
-    *ret_row = c->flows++ < HALF_OPEN_ROWS_MAX;
+    *ret_row = c->flows++ < HALF_OPEN_ROWS_MAX && add_candidates(h, start_ns / 1000000000, 1);
     return STATUS_OK;
 }
 
@@ -139,6 +159,8 @@ static void unpack_counts(struct coder *c, struct half_opens *h)
             return;
         size_t slot = slot_of(h, &count.server, count.second);
         c->failed |= h->slots[slot] != 0;
+        add_candidates(h, count.second,
+                       count.flows < HALF_OPEN_ROWS_MAX ? count.flows : HALF_OPEN_ROWS_MAX);
         h->counts[h->count] = count;
         h->slots[slot] = (uint32_t)++h->count;
     }

@@ -15,6 +15,9 @@
 /* Rows kept in table flow of one server's half-open flows of one second; the rest is counted. */
 enum { HALF_OPEN_ROWS_MAX = 64 };
 
+/* The same of one second and all servers together: a row costs as much as 30 packets. */
+enum { HALF_OPEN_SECOND_ROWS_MAX = 512 };
+
 /* Servers and seconds told apart; what is beyond is counted for the address "::". */
 enum { HALF_OPEN_COUNTS_MAX = 1 << 18 };
 

@@ -280,7 +280,7 @@ unsigned ingest_jobs(const struct ingest *i)
 static enum status open_crew(struct ingest *i)
 {
     size_t count = i->inputs.point_count, memory = i->options.memory_max;
-    size_t share = memory / 4 / count;
+    size_t share = memory / 32 / count;
     struct crew_options options = {
         .reading = {
             .filter = i->options.filter,

@@ -100,7 +100,8 @@ CREATE TABLE drop_count (
 
 CREATE TABLE half_open (
     -- SYNs that were never answered by a connection, per server and second: floods and scans.
-    -- Counts all of them; table flow keeps rows only up to a number per server and second.
+    -- Counts all of them; table flow keeps rows only up to a number per server and second, and
+    -- per second.
     capture_id INTEGER NOT NULL REFERENCES capture,
         -- the first file of the run that counted them last [store]
     server_ip TEXT NOT NULL,

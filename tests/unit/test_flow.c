@@ -278,6 +278,27 @@ Test(flow, a_connection_asks_to_be_parked_and_then_waits_for_its_limit)
     empty(t);
 }
 
+Test(flow, half_open_flows_are_counted_and_found_the_oldest_first)
+{
+    struct flow_table *t = flow_table_open(1);
+    for (unsigned i = 0; i < 200; i++)
+        add_in_state(t, i, i % 2, START_NS + (int64_t)(i / 20) * NS_PER_SECOND);
+    cr_assert_eq(flow_half_open_count(t), 100);
+    struct flow *late = flow_nearest_half_open(t);
+    late->connection = some_connection(late);
+    flow_hurry(t, late);
+    cr_assert_eq(flow_half_open_count(t), 99, "it came about");
+    int64_t last_ns = 0;
+    for (struct flow *f; (f = flow_nearest_half_open(t)) != NULL; flow_remove(t, f)) {
+        cr_assert(flow_is_half_open(f));
+        cr_assert_geq(f->last_ns, last_ns);
+        last_ns = f->last_ns;
+    }
+    cr_assert_eq(flow_half_open_count(t), 0);
+    cr_assert_eq(flow_count(t), 101);
+    empty(t);
+}
+
 Test(flow, packets_older_than_the_table_s_time_end_nothing_early)
 {
     struct flow_table *t = flow_table_open(1);

@@ -55,6 +55,40 @@ Test(half_open, only_the_first_of_a_second_have_rows)
     half_opens_close(h);
 }
 
+Test(half_open, a_second_has_so_many_rows_of_all_servers)
+{
+    struct half_opens *h = half_opens_open(1);
+    unsigned rows = 0;
+    for (uint32_t i = 0; i < 5000; i++) /* of one second, those of the next between them */
+        rows += add(h, i % 100, i, 5 * NS_PER_SECOND) + add(h, 200, i, 6 * NS_PER_SECOND);
+    cr_assert_eq(rows, HALF_OPEN_SECOND_ROWS_MAX + HALF_OPEN_ROWS_MAX);
+    size_t count;
+    const struct half_open_count *all = half_opens_all(h, &count);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(all[i].flows, all[i].second == 5 ? 50 : 5000, "all are counted");
+    half_opens_close(h);
+}
+
+Test(half_open, what_is_carried_counts_for_the_rows_of_its_second)
+{
+    struct half_opens *h = half_opens_open(1), *carried = half_opens_open(2);
+    struct buffer packed = { 0 };
+    unsigned rows = 0;
+    for (uint32_t i = 0; i < 300; i++)
+        rows += add(h, i % 3, i, 5 * NS_PER_SECOND);
+    struct coder out = coder_to(&packed);
+    half_opens_code(&out, h, 0);
+    struct coder in = coder_of((struct bytes){ packed.at, packed.len });
+    half_opens_code(&in, carried, 0);
+    cr_assert_not(in.failed);
+    for (uint32_t i = 0; i < 5000; i++)
+        rows += add(carried, i % 100, i, 5 * NS_PER_SECOND);
+    cr_assert_eq(rows, HALF_OPEN_SECOND_ROWS_MAX, "%u", rows);
+    buffer_done(&packed);
+    half_opens_close(h);
+    half_opens_close(carried);
+}
+
 Test(half_open, one_that_came_about_is_taken_back)
 {
     struct half_opens *h = half_opens_open(1);

@@ -298,17 +298,18 @@ int64_t flow_idle_limit(const struct flow *flow)
 }
 
 /* After how much silence something is to be done about a flow. */
-static int64_t attention_limit(const struct flow *flow)
+static int64_t attention_limit(const struct flow_table *t, const struct flow *flow)
 {
     int64_t limit = flow_idle_limit(flow);
+    int64_t park_ns = t->count > PARK_SOON_FLOWS ? PARK_SOON_NS : PARK_AFTER_NS;
     bool may_park = flow->connection != NULL && !flow->restless;
-    return may_park && PARK_AFTER_NS < limit ? PARK_AFTER_NS : limit;
+    return may_park && park_ns < limit ? park_ns : limit;
 }
 
 void flow_hurry(struct flow_table *t, struct flow *flow)
 {
     take_from_wheel(t, flow);
-    put_in_wheel(t, flow, flow->last_ns + attention_limit(flow));
+    put_in_wheel(t, flow, flow->last_ns + attention_limit(t, flow));
 }
 
 /* The first flow of a bucket that is due at now_ns; those in front of it go to later buckets. */
@@ -316,7 +317,7 @@ static struct flow *first_due(struct flow_table *t, uint16_t bucket, int64_t now
 {
     while (t->bucket[bucket] != NO_INDEX) {
         struct flow *flow = flow_at(t, t->bucket[bucket]);
-        int64_t deadline_ns = flow->last_ns + attention_limit(flow);
+        int64_t deadline_ns = flow->last_ns + attention_limit(t, flow);
         if (deadline_ns < now_ns)
             return flow;
         take_from_wheel(t, flow);

@@ -73,8 +73,10 @@ enum flow_ending {
 enum { HALF_OPEN_FLOWS_MAX = 1 << 18 };
 
 /* After so much silence a connection is packed away: a tenth of its memory, for the price of two
- * packets. */
-#define PARK_AFTER_NS (1 * NS_PER_SECOND)
+ * packets. Sooner when many flows are live, since only then it matters. */
+#define PARK_AFTER_NS (5 * NS_PER_SECOND)
+#define PARK_SOON_NS (1 * NS_PER_SECOND)
+enum { PARK_SOON_FLOWS = 1 << 14 };
 
 /* A closed flow's row waits for late packets for this long only; what comes until PAST_CLOSED_NS
  * opens no new flow (past.h). */

@@ -278,6 +278,22 @@ Test(flow, a_connection_asks_to_be_parked_and_then_waits_for_its_limit)
     empty(t);
 }
 
+Test(flow, a_connection_asks_sooner_when_many_are_live)
+{
+    struct flow_table *t = flow_table_open(1);
+    for (uint32_t i = 0; i <= PARK_SOON_FLOWS; i++) {
+        struct flow *f = add_in_state(t, i, 2, START_NS);
+        f->restless = false;
+        flow_hurry(t, f);
+    }
+    cr_assert_null(flow_next_silent(t, START_NS + PARK_SOON_NS));
+    struct flow *f = flow_next_silent(t, START_NS + PARK_SOON_NS + NS_PER_SECOND + 1);
+    cr_assert_not_null(f);
+    flow_remove(t, f);
+    cr_assert_null(flow_next_silent(t, START_NS + PARK_SOON_NS + NS_PER_SECOND + 1), "not many");
+    empty(t);
+}
+
 Test(flow, half_open_flows_are_counted_and_found_the_oldest_first)
 {
     struct flow_table *t = flow_table_open(1);

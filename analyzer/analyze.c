@@ -341,9 +341,10 @@ static enum status pack_mark(const struct stage_mark *mark, struct buffer *out)
 {
     uint32_t number = mark->resumed;
     uint8_t flags = (mark->has_row ? MARK_HAS_ROW : 0) | (mark->is_open ? MARK_IS_OPEN : 0);
-    uint8_t octets[MARK_LEN] = { (uint8_t)mark->interface.len, (uint8_t)(number >> 24),
-                                 (uint8_t)(number >> 16),      (uint8_t)(number >> 8),
-                                 (uint8_t)number,              flags };
+    uint8_t octets[MARK_LEN] = {
+        (uint8_t)mark->interface.len, (uint8_t)(number >> 24), (uint8_t)(number >> 16),
+        (uint8_t)(number >> 8),       (uint8_t)number,         flags
+    };
     bool ok = buffer_add(out, mark->interface) &&
               buffer_add(out, (struct bytes){ octets, sizeof octets });
     return ok ? STATUS_OK : STATUS_NO_MEMORY;
@@ -531,8 +532,11 @@ static enum status leave_flow(struct analysis *a, struct flow *flow)
     return stage_add(a->options.open, (struct bytes){ a->state.at, a->state.len }, &number);
 }
 
+/* The wheel finds silent flows within a second; here each counts for what it is. */
 static enum status end_flow(struct analysis *a, struct flow *flow)
 {
+    if (a->now_ns - flow->last_ns > flow_idle_limit(flow))
+        return finish_flow(a, flow, ENDED_IDLE);
     if (a->options.open == NULL)
         return finish_flow(a, flow, ENDED_CAPTURE_END);
     bool as_it_was = flow->resumed != 0 && !flow->is_touched;

@@ -488,6 +488,37 @@ Test(analyze, limits_hold_to_the_nanosecond_for_the_flow_s_own_packets)
     }
 }
 
+/* The flow is looked at in between, whenever other packets come. */
+static void check_limit_at_end(int64_t last_ns, int64_t look_ns, int64_t late)
+{
+    struct run_of_packets r = begin_run(1 << 20);
+    struct packet other = { .from = CLIENT, .flags = SYN, .seq = 7, .client_port = 50001 };
+    send_handshake(&r, START_NS, 100);
+    send_bare(&r, last_ns, CLIENT, ACK, 101, 5001);
+    other.at_ns = look_ns;
+    send_bytes(&r, &other, (struct bytes){ 0 });
+    other.at_ns = last_ns + HANDSHAKE_IDLE_NS + late;
+    other.client_port++;
+    send_bytes(&r, &other, (struct bytes){ 0 });
+    finish_run(&r);
+    cr_assert_eq(r.count, 3);
+    unsigned i = 0;
+    while (r.facts[i].client.port != 50000)
+        i++;
+    cr_expect_eq(r.facts[i].ended, late > 0 ? ENDED_IDLE : ENDED_CAPTURE_END, "%lld %lld %lld",
+                 (long long)last_ns, (long long)look_ns, (long long)late);
+    end_run(&r);
+}
+
+Test(analyze, limits_hold_to_the_nanosecond_at_the_end_of_the_captures)
+{
+    for (int64_t last_ms = 100; last_ms < 1000; last_ms += 200)
+        for (int64_t look_s = 2; look_s < 120; look_s += 9)
+            for (int64_t late = 0; late < 2; late++)
+                check_limit_at_end(START_NS + last_ms * MS, START_NS + look_s * NS_PER_SECOND,
+                                   late);
+}
+
 Test(analyze, a_reset_outside_of_the_window_is_dropped)
 {
     struct run_of_packets r = begin_run(1 << 20);

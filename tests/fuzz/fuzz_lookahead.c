@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { HEADER_LEN = 24 };
+enum { HEADER_LEN = 24, SNAPLEN_AT = 16, SNAPLEN_LEN = 4 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,7 +33,7 @@ static void make_header(uint8_t choice, uint8_t header[HEADER_LEN])
     for (size_t i = 0; i < 4; i++) {
         header[i] = LITTLE[choice / 2 % 3][is_big_endian ? 3 - i : i];
         header[4 + i] = VERSION[is_big_endian ? i ^ 1 : i];
-        header[16 + i] = SNAPLEN[is_big_endian ? 3 - i : i];
+        header[SNAPLEN_AT + i] = SNAPLEN[is_big_endian ? 3 - i : i];
     }
 }
 
@@ -43,9 +43,11 @@ static uint64_t read_stretch(struct lookahead *l, const uint8_t *header, struct 
     uint8_t buffer[1000];
     uint64_t start = lookahead_position(l), given = 0;
     for (size_t got, len = 0; len < HEADER_LEN; len += got) {
-        got = lookahead_read(l, buffer, 7);
-        check(got > 0 && memcmp(buffer, header + len, got) == 0);
+        got = lookahead_read(l, buffer + len, HEADER_LEN - len < 7 ? HEADER_LEN - len : 7);
+        check(got > 0);
     }
+    memcpy(buffer + SNAPLEN_AT, header + SNAPLEN_AT, SNAPLEN_LEN); /* it says more */
+    check(memcmp(buffer, header, HEADER_LEN) == 0);
     for (size_t got; (got = lookahead_read(l, buffer, sizeof buffer)) > 0; given += got) {
         struct bytes rest = bytes_after(records, (size_t)(start + given - HEADER_LEN));
         check(got <= rest.len && memcmp(buffer, rest.at, got) == 0);

@@ -6,9 +6,9 @@
  *
  * What is common to all formats (numbers, filter, sums, damage, the rest of the file) is done here;
  * a reader of a format gives the next frame or the reason why there is none. For pcapng that is
- * pcapng.c, for snoop snoop.c, for classic pcap it is libpcap. libpcap reads from stdio, so it gets a stream whose
- * read function asks lookahead.c. Where that stops in front of bytes that are no record, and finds
- * a place behind them where records go on, libpcap is opened anew for the rest.
+ * pcapng.c, for snoop snoop.c, for classic pcap it is libpcap. libpcap reads from stdio, so it gets
+ * a stream whose read function asks lookahead.c. Where that stops in front of bytes that are no
+ * record, and finds a place behind them where records go on, libpcap is opened anew for the rest.
  */
 #include "capture.h"
 

@@ -88,7 +88,8 @@ static const char HELP_INGEST[] =
     "      --files-from FILE   more paths, one a line; - is standard input\n"
     "      --replace           what the database has of these capture points goes, and the named\n"
     "                          files take its place: for files that are older than what was read\n"
-    "      --jobs N            capture points that are read at once; without, one for each CPU. What\n"
+    "      --jobs N            capture points that are read at once; without, one for each CPU. "
+    "What\n"
     "                          is written does not depend on it\n"
     "      --max-memory SIZE   for connections in progress and results, as 512M or 2G (1G)\n"
     "      --no-facts          keep no records: smaller, but show cannot draw the connections\n"
@@ -285,10 +286,12 @@ static const char HELP_SET_REGIONS[] =
 static const char HELP_EXPORT[] =
     "usage: firstflight export [-d DB] --to csv|ndjson|clickhouse [OPTION]...\n"
     "\n"
-    "Writes all columns of table flow, with what their captures say of each, in memory that does not\n"
+    "Writes all columns of table flow, with what their captures say of each, in memory that does "
+    "not\n"
     "grow with the number of rows. clickhouse is the row format of ClickHouse, for its tables of\n"
     "schema/clickhouse: into a file or pipe, which begins with the INSERT that it is for, or to a\n"
-    "server. Rows that a server has already are replaced there, so an export that broke is repeated.\n"
+    "server. Rows that a server has already are replaced there, so an export that broke is "
+    "repeated.\n"
     "\n"
     "      --to FORMAT         csv, ndjson or clickhouse\n"
     "      --table TABLE       that one instead: flow, capture, drop_count, half_open or\n"
@@ -466,8 +469,7 @@ static const struct {
       0,
       0,
       "options only",
-      { OPTION_CLIENTS, OPTION_MMDB_REGION, OPTION_SITES,
-        OPTION_JOBS } },
+      { OPTION_CLIENTS, OPTION_MMDB_REGION, OPTION_SITES, OPTION_JOBS } },
     { "doctor",
       COMMAND_DOCTOR,
       HELP_DOCTOR,

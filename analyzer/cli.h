@@ -34,15 +34,15 @@ struct command_line {
     struct ingest_options ingest;
     /* report and flows */
     const char *by, *where, *since, *until, *baseline, *community_id;
-    int64_t limit;        /* -1 = none given */
-    bool check;           /* of judge */
-    const char *pcap;     /* of show */
-    const char *points;   /* of doctor; NULL = none given */
-    const char *rules;    /* of report and set-rules; NULL = none given */
-    const char *before;   /* of forget */
-    const char *to, *table, *url; /* of export; NULL = none given */
+    int64_t limit;                          /* -1 = none given */
+    bool check;                             /* of judge */
+    const char *pcap;                       /* of show */
+    const char *points;                     /* of doctor; NULL = none given */
+    const char *rules;                      /* of report and set-rules; NULL = none given */
+    const char *before;                     /* of forget */
+    const char *to, *table, *url;           /* of export; NULL = none given */
     int64_t block_rows, retries, timeout_s; /* of export; -1 = none given */
-    enum command help_of; /* COMMAND_NONE: of the program */
+    enum command help_of;                   /* COMMAND_NONE: of the program */
 };
 
 /* Room for repeated options; freed by nobody, since it points into argv. */

@@ -14,7 +14,8 @@ struct doctor_result {
 /*
  * Writes a page on each capture point: what can be measured there, why not more, and how tcpdump
  * would have captured more; in other formats than TABLE_ALIGNED each of these is a row. When *stop
- * of the watch becomes true, of what was read until then; its counts are set here. On failure error has the text.
+ * of the watch becomes true, of what was read until then; its counts are set here. On failure error
+ * has the text.
  */
 MUST_USE enum status command_doctor(const struct input_options *inputs, const char *filter,
                                     struct table_style style, struct survey_watch *watch, FILE *out,

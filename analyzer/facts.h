@@ -300,8 +300,8 @@ struct record *facts_add_record(struct facts *f);
 /* Brings the records into their final order; called once when the flow has ended. */
 void facts_finish(struct facts *f);
 
-/* The longest unit, of these two, in whole numbers of which all times and waits can be told: captures
- * with microseconds need no more digits. */
+/* The longest unit, of these two, in whole numbers of which all times and waits can be told:
+ * captures with microseconds need no more digits. */
 enum { FACTS_LONG_UNIT_NS = 1000 };
 int64_t facts_unit_ns(const struct facts *f); /* that, or 1 */
 

@@ -353,7 +353,9 @@ static bool read_facts(const json_t *root, struct facts *f)
     f->ip_version = address_is_ipv4(&f->client.address) ? 4 : 6;
     struct scale scale = {
         .start_ns = at_least(0, json_integer_value(json_object_get(root, "start"))),
-        .unit = json_integer_value(json_object_get(root, "unit")) == FACTS_LONG_UNIT_NS ? FACTS_LONG_UNIT_NS : 1,
+        .unit = json_integer_value(json_object_get(root, "unit")) == FACTS_LONG_UNIT_NS
+                    ? FACTS_LONG_UNIT_NS
+                    : 1,
         .first_packet_no = (uint64_t)json_integer_value(json_object_get(root, "packet")),
     };
     read_scalars(json_object_get(root, "facts"), scale, f);

@@ -19,9 +19,9 @@ struct frame {
     uint64_t number;   /* position in its file, counted from 1, as tcpdump and Wireshark count */
     int link_type;     /* DLT_ value (as pcap_datalink() gives it) */
     uint32_t wire_len; /* length on the wire; at least data.len */
-    uint32_t interface_id; /* of pcapng; 0 elsewhere */
+    uint32_t interface_id;      /* of pcapng; 0 elsewhere */
     const char *interface_name; /* NULL without one; valid as long as the capture is open */
-    struct bytes data; /* captured bytes; valid until the next frame is asked for */
+    struct bytes data;          /* captured bytes; valid until the next frame is asked for */
 };
 
 #endif

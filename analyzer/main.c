@@ -209,7 +209,8 @@ static void prefer_huge_pages(void)
 #endif
 }
 
-/* Threads that read share no heap; the writer's memory is that of whoever judges. Before threads. */
+/* Threads that read share no heap; the writer's memory is that of whoever judges. Before threads.
+ */
 static void share_heaps(const struct ingest *ingest)
 {
 #ifdef __GLIBC__

@@ -81,9 +81,8 @@ static enum status check_version(const struct merge *m)
         return fail(m, STATUS_REFUSED, "not a firstflight database");
     if (version != SCHEMA_VERSION)
         return fail(m, STATUS_REFUSED,
-                    version > SCHEMA_VERSION
-                        ? "written by a newer firstflight; merge with that one"
-                        : "its schema version is none that was ever released");
+                    version > SCHEMA_VERSION ? "written by a newer firstflight; merge with that one"
+                                             : "its schema version is none that was ever released");
     return STATUS_OK;
 }
 

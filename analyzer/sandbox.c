@@ -120,8 +120,9 @@ void sandbox_may_use_temporary_files(struct sandbox *s)
 
 void sandbox_may_connect(struct sandbox *s)
 {
-    static const char *const PATHS[] = { "/etc/resolv.conf", "/etc/hosts",    "/etc/host.conf",
-                                         "/etc/gai.conf",    "/etc/services", "/etc/nsswitch.conf",
+    static const char *const PATHS[] = { "/etc/resolv.conf", "/etc/hosts",
+                                         "/etc/host.conf",   "/etc/gai.conf",
+                                         "/etc/services",    "/etc/nsswitch.conf",
                                          "/etc/pki",         "/etc/ca-certificates" };
     s->connects = true;
     for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++)
@@ -201,13 +202,12 @@ static bool add_thread_rules(scmp_filter_ctx filter)
 /* What a client asks for; sockets of no other kind, and none that listens. */
 static bool add_connection_rules(scmp_filter_ctx filter)
 {
-    static const int CONNECTION_CALLS[] = { SCMP_SYS(connect),     SCMP_SYS(getsockopt),
-                                            SCMP_SYS(setsockopt),  SCMP_SYS(getsockname),
-                                            SCMP_SYS(getpeername), SCMP_SYS(send),
-                                            SCMP_SYS(sendto),      SCMP_SYS(sendmsg),
-                                            SCMP_SYS(sendmmsg),    SCMP_SYS(recv),
-                                            SCMP_SYS(recvfrom),    SCMP_SYS(recvmsg),
-                                            SCMP_SYS(shutdown),    SCMP_SYS(socketpair) };
+    static const int CONNECTION_CALLS[] = {
+        SCMP_SYS(connect),     SCMP_SYS(getsockopt), SCMP_SYS(setsockopt), SCMP_SYS(getsockname),
+        SCMP_SYS(getpeername), SCMP_SYS(send),       SCMP_SYS(sendto),     SCMP_SYS(sendmsg),
+        SCMP_SYS(sendmmsg),    SCMP_SYS(recv),       SCMP_SYS(recvfrom),   SCMP_SYS(recvmsg),
+        SCMP_SYS(shutdown),    SCMP_SYS(socketpair)
+    };
     const struct scmp_arg_cmp ipv4 = SCMP_A0(SCMP_CMP_EQ, AF_INET);
     const struct scmp_arg_cmp ipv6 = SCMP_A0(SCMP_CMP_EQ, AF_INET6);
     bool good = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, ipv4) == 0 &&

@@ -25,9 +25,10 @@ struct source {
     uint64_t position;        /* bytes given to the caller */
     struct hash_stream *hash; /* of them */
     struct inflate *inflate;  /* NULL: the file is not compressed */
-    struct readahead *ahead;  /* has the three above; NULL: everything is read where it is asked for */
+    struct readahead
+        *ahead; /* has the three above; NULL: everything is read where it is asked for */
     bool was_ahead_tried;
-    enum status status;       /* STATUS_OK while nothing failed, then error says what */
+    enum status status; /* STATUS_OK while nothing failed, then error says what */
     const char *error;
     uint8_t peeked[SOURCE_PEEK_MAX];
     size_t peeked_len, peeked_given;
@@ -177,7 +178,8 @@ static void note_ahead_status(struct source *s)
         (void)refuse(s, status, inflate_error(s->inflate));
 }
 
-/* A compressed pipe is read ahead by inflate.c alone, whose thread can be stopped while it waits. */
+/* A compressed pipe is read ahead by inflate.c alone, whose thread can be stopped while it waits.
+ */
 static bool is_worth_a_thread(const struct source *s)
 {
     if (s->status != STATUS_OK || thread_cpus() < 2)

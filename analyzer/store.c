@@ -38,7 +38,8 @@ static bool bind_real(sqlite3_stmt *statement, int number, const struct row_real
     return !value->has || sqlite3_bind_double(statement, number, value->value) == SQLITE_OK;
 }
 
-/* Eight characters in one number, or as many as there are, in any order and filled up with spaces. */
+/* Eight characters in one number, or as many as there are, in any order and filled up with spaces.
+ */
 static uint64_t characters_at(const char *at, size_t len)
 {
     uint64_t all;
@@ -220,11 +221,10 @@ static const char SQL_LINK_RETRIES[] =
 
 static const char *const STATEMENT_SQL[STATEMENT_COUNT] = {
     [HAS_CAPTURE] = "SELECT 1 FROM capture WHERE content_hash = ? AND point = ?",
-    [POINT_OF_CONTENT] =
-        "SELECT coalesce(min(p.capture_id), 0) FROM capture AS c JOIN capture AS p"
-        " ON c.point = p.point AND c.site IS p.site AND c.host IS p.host"
-        " AND c.region IS p.region AND c.labels IS p.labels"
-        " WHERE c.content_hash = ? AND c.point = ?",
+    [POINT_OF_CONTENT] = "SELECT coalesce(min(p.capture_id), 0) FROM capture AS c JOIN capture AS p"
+                         " ON c.point = p.point AND c.site IS p.site AND c.host IS p.host"
+                         " AND c.region IS p.region AND c.labels IS p.labels"
+                         " WHERE c.content_hash = ? AND c.point = ?",
     [HAS_SIZE] = "SELECT 1 FROM capture WHERE file_size = ? LIMIT 1",
     [HAS_FILE] = "SELECT 1 FROM capture WHERE path = ? AND point = ? AND file_size = ?"
                  " AND file_mtime_ns = ? LIMIT 1",
@@ -595,8 +595,8 @@ enum status store_has_capture(struct store *s, const char *content_hash_hex, con
     return run(s, statement, ret_has);
 }
 
-enum status store_point_of_content(struct store *s, const char *content_hash_hex,
-                                   const char *point, int64_t *ret_point_id)
+enum status store_point_of_content(struct store *s, const char *content_hash_hex, const char *point,
+                                   int64_t *ret_point_id)
 {
     sqlite3_stmt *statement = statement_of(s, POINT_OF_CONTENT);
     if (statement == NULL)

@@ -374,7 +374,7 @@ class Files(Case):
         ingest(database)
         db = sqlite3.connect(database)
         names = [row[1] for row in db.execute("PRAGMA table_info(flow)")]
-        values = [{"flow_id": "NULL", "flow_uid": "substr(flow_uid, 1, 28) || printf('%04x', n.value)"}
+        values = [{"flow_id": "NULL", "flow_uid": "printf('%024x%08x', flow_id, n.value)"}
                   .get(name, name) for name in names]
         db.execute(f"INSERT INTO flow SELECT {', '.join(values)} FROM flow, json_each(?) AS n",
                    (json.dumps(list(range(200))),))

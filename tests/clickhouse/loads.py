@@ -51,7 +51,9 @@ def multiply(database, times):
     """Adds copies of all flows, each a flow of its own, over three days."""
     db = sqlite3.connect(database)
     names = [row[1] for row in db.execute("PRAGMA table_info(flow)")]
-    changed = {"flow_id": "NULL", "flow_uid": "substr(flow_uid, 1, 26) || printf('%06x', n.value)",
+    changed = {"flow_id": "NULL",
+               # of one database by the end, of two by the beginning
+               "flow_uid": "substr(flow_uid, 1, 24) || printf('%08x', flow_id << 16 | n.value)",
                "start_epoch_ns": f"start_epoch_ns + n.value % 3 * {DAY_NS}"}
     values = ", ".join(changed.get(name, name) for name in names)
     db.execute(f"INSERT INTO flow SELECT {values} FROM flow, json_each(?) AS n",

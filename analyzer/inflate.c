@@ -2,31 +2,22 @@
 /*
  * Theory of operation.
  *
- *   fd -> packed.c -> decoder -> blocks, a ring -> inflate_read()
- *         '- thread, from the second block on --'
+ *   fd -> packed.c -> decoder -> inflate_read()
+ *                           '-> block --'
  *
  * The method that the first bytes name decides on the library: zlib and liblzma themselves where
  * the program was built with them, since they lose nothing of a file that is cut, else libarchive.
- * The thread fills blocks while the reader empties the one before; they meet at the lock once a
- * block.
  */
 #include "inflate.h"
 
 #include "decoder.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-enum {
-    ERROR_SIZE = 256,
-    BLOCK_SIZE = 256 * 1024, /* at least INFLATE_PEEK_MAX */
-    BLOCKS = 4,
-};
+enum { ERROR_SIZE = 256, BLOCK_SIZE = 64 * 1024 };
+_Static_assert((int)BLOCK_SIZE >= (int)INFLATE_PEEK_MAX, "what is looked at fits into a block");
 
 struct method {
     const char *name;
@@ -68,33 +59,17 @@ static const struct decoder *decoder_of(const struct method *method)
     return DECODER_LIBARCHIVE;
 }
 
-struct block {
-    uint8_t *bytes;
-    size_t len; /* less than BLOCK_SIZE: the last one */
-};
-
 struct inflate {
     const struct method *method;
     const struct decoder *decoder; /* NULL = none */
     void *stream;                  /* of it */
-    char error[ERROR_SIZE];        /* good once the last block was reached */
-    /* of whoever fills blocks */
+    char error[ERROR_SIZE];        /* good once outcome is a failure */
     struct packed packed;
-    uint64_t position; /* decompressed bytes in blocks */
-    /* of the reader */
-    struct block *current; /* NULL = none */
-    size_t given;          /* of it */
-    bool has_thread, looks_ahead;
-    enum status status;
-    pthread_t thread;
-    int stop_event; /* readable when the thread shall end; -1 = none */
-    /* under the lock once there is a thread */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    uint64_t filled, emptied; /* blocks */
-    bool stop;
-    enum status filling; /* STATUS_OK: more blocks follow */
-    struct block blocks[BLOCKS];
+    uint64_t position;   /* decompressed bytes so far */
+    enum status outcome; /* of decoding; STATUS_OK: there may be more */
+    enum status status;  /* the same, once all bytes before it were read */
+    size_t len, given;   /* bytes in the block, and those of them that were read */
+    uint8_t block[BLOCK_SIZE];
 };
 
 __attribute__((format(printf, 3, 4))) static enum status fail(struct inflate *p, enum status status,
@@ -107,7 +82,7 @@ __attribute__((format(printf, 3, 4))) static enum status fail(struct inflate *p,
     return status;
 }
 
-/* ---- filling blocks ---- */
+/* ---- decoding ---- */
 
 static enum status status_of(struct inflate *p, enum decoding decoding)
 {
@@ -140,16 +115,10 @@ static bool is_bomb(const struct inflate *p)
            p->position / INFLATE_RATIO_MAX > p->packed.received;
 }
 
-static enum status fill(struct inflate *p, struct block *block)
+static enum status decode_some(struct inflate *p, uint8_t *out, size_t size, size_t *ret_len)
 {
-    if (block->bytes == NULL)
-        block->bytes = malloc(BLOCK_SIZE);
-    block->len = 0;
-    if (block->bytes == NULL)
-        return fail(p, STATUS_NO_MEMORY, "out of memory");
-    enum status status =
-        status_of(p, p->decoder->read(p->stream, block->bytes, BLOCK_SIZE, &block->len));
-    p->position += block->len;
+    enum status status = status_of(p, p->decoder->read(p->stream, out, size, ret_len));
+    p->position += *ret_len;
     if (status == STATUS_OK && is_bomb(p))
         return fail(p, STATUS_DAMAGED,
                     "%s stream grows to more than %d times its length at byte %llu of the "
@@ -158,111 +127,46 @@ static enum status fill(struct inflate *p, struct block *block)
     return status;
 }
 
-static void *fill_ahead(void *argument)
+/* ---- reading ---- */
+
+/* Up to size bytes, at least one unless there are no more. */
+static size_t decode(struct inflate *p, uint8_t *out, size_t size)
 {
-    struct inflate *p = argument;
-    (void)pthread_mutex_lock(&p->lock);
-    while (!p->stop && p->filling == STATUS_OK) {
-        if (p->filled - p->emptied == BLOCKS) {
-            (void)pthread_cond_wait(&p->changed, &p->lock);
-            continue;
-        }
-        struct block *block = &p->blocks[p->filled % BLOCKS];
-        (void)pthread_mutex_unlock(&p->lock);
-        enum status status = fill(p, block);
-        (void)pthread_mutex_lock(&p->lock);
-        p->filled++;
-        p->filling = status;
-        (void)pthread_cond_signal(&p->changed);
-    }
-    (void)pthread_mutex_unlock(&p->lock);
-    return NULL;
+    size_t len = 0;
+    while (len == 0 && p->outcome == STATUS_OK)
+        p->outcome = decode_some(p, out, size, &len);
+    if (len == 0)
+        p->status = p->outcome;
+    return len;
 }
 
-/* Signals stay the business of the thread that called. Without a thread blocks are filled here. */
-static void start_thread(struct inflate *p)
+/* The block serves those who look or read little at a time. */
+static void fill_block(struct inflate *p)
 {
-    sigset_t all, before;
-    p->looks_ahead = true;
-    p->stop_event = eventfd(0, EFD_CLOEXEC);
-    if (p->stop_event < 0)
-        return;
-    p->packed.stop_event = p->stop_event;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    p->has_thread = pthread_create(&p->thread, NULL, fill_ahead, p) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
-/* ---- emptying them ---- */
-
-static void wait_for_block(struct inflate *p)
-{
-    (void)pthread_mutex_lock(&p->lock);
-    if (p->current != NULL) {
-        p->emptied++;
-        (void)pthread_cond_signal(&p->changed);
-    }
-    while (p->filled == p->emptied && p->filling == STATUS_OK)
-        (void)pthread_cond_wait(&p->changed, &p->lock);
-    bool has_block = p->filled > p->emptied;
-    p->current = has_block ? &p->blocks[p->emptied % BLOCKS] : NULL;
-    if (!has_block)
-        p->status = p->filling;
-    (void)pthread_mutex_unlock(&p->lock);
-}
-
-static void fill_block_here(struct inflate *p)
-{
-    p->current = &p->blocks[0];
-    p->current->len = 0;
-    if (p->filling == STATUS_OK)
-        p->filling = fill(p, p->current);
-    if (p->current->len == 0) {
-        p->current = NULL;
-        p->status = p->filling;
-    }
-}
-
-/* Goes on to a block with bytes in it; false when there is none. */
-static bool next_block(struct inflate *p)
-{
-    bool is_first = p->current == NULL;
-    if (p->status != STATUS_OK)
-        return false;
-    if (!is_first && !p->looks_ahead && p->filling == STATUS_OK) {
-        p->filled = 1; /* the current one, still to be emptied */
-        start_thread(p);
-    }
-    do {
-        if (p->has_thread)
-            wait_for_block(p);
-        else
-            fill_block_here(p);
-    } while (p->current != NULL && p->current->len == 0);
     p->given = 0;
-    return p->current != NULL;
+    p->len = decode(p, p->block, sizeof p->block);
 }
 
 static struct bytes rest_of_block(const struct inflate *p)
 {
-    if (p->current == NULL)
-        return (struct bytes){ 0 };
-    return bytes_after((struct bytes){ p->current->bytes, p->current->len }, p->given);
+    return bytes_after((struct bytes){ p->block, p->len }, p->given);
 }
 
 struct bytes inflate_peek(struct inflate *p, size_t n)
 {
     assert(n <= INFLATE_PEEK_MAX && p->given == 0);
-    if (p->current == NULL)
-        (void)next_block(p);
+    if (p->len == 0)
+        fill_block(p);
     return bytes_first(rest_of_block(p), n);
 }
 
 size_t inflate_read(struct inflate *p, uint8_t *buffer, size_t size)
 {
-    if (rest_of_block(p).len == 0 && !next_block(p))
-        return 0;
+    if (rest_of_block(p).len == 0) {
+        if (size >= sizeof p->block)
+            return decode(p, buffer, size);
+        fill_block(p);
+    }
     struct bytes piece = bytes_first(rest_of_block(p), size);
     memcpy(buffer, piece.at, piece.len);
     p->given += piece.len;
@@ -289,10 +193,7 @@ enum status inflate_open(int fd, struct bytes start, struct inflate **ret_inflat
     if (p == NULL)
         return STATUS_NO_MEMORY;
     p->method = method_of(start);
-    p->stop_event = -1;
     packed_open(&p->packed, fd, start);
-    (void)pthread_mutex_init(&p->lock, NULL);
-    (void)pthread_cond_init(&p->changed, NULL);
     enum status status = open_stream(p);
     if (status == STATUS_NO_MEMORY) {
         inflate_close(p);
@@ -302,33 +203,18 @@ enum status inflate_open(int fd, struct bytes start, struct inflate **ret_inflat
     return status;
 }
 
-static void stop_thread(struct inflate *p)
-{
-    uint64_t one = 1;
-    (void)pthread_mutex_lock(&p->lock);
-    p->stop = true;
-    (void)pthread_cond_signal(&p->changed);
-    (void)pthread_mutex_unlock(&p->lock);
-    ssize_t written = write(p->stop_event, &one, sizeof one);
-    (void)written; /* an event that is new takes 1 without waiting */
-    (void)pthread_join(p->thread, NULL);
-}
-
 void inflate_close(struct inflate *p)
 {
     if (p == NULL)
         return;
-    if (p->has_thread)
-        stop_thread(p);
-    if (p->stop_event >= 0)
-        (void)close(p->stop_event);
     if (p->decoder != NULL)
         p->decoder->close(p->stream);
-    for (size_t i = 0; i < BLOCKS; i++)
-        free(p->blocks[i].bytes);
-    (void)pthread_cond_destroy(&p->changed);
-    (void)pthread_mutex_destroy(&p->lock);
     free(p);
+}
+
+void inflate_set_stop_event(struct inflate *p, int stop_event)
+{
+    p->packed.stop_event = stop_event;
 }
 
 enum status inflate_status(const struct inflate *p)

@@ -4,8 +4,7 @@
 /*
  * The bytes of a file that gzip, zstd, lz4, xz or bzip2 compressed, made by the libraries that have
  * a decoder (decoder.h) to what they were before. Several members in a row are one stream. Used by
- * source.c alone. The start of a stream is decompressed where it is asked for, so that a look at
- * the first packets costs little; the rest in a thread of its own, some blocks ahead of the reader.
+ * source.c, and by readahead.c, whose thread decompresses all but the beginning.
  */
 #include "bytes.h"
 #include "status.h"
@@ -38,8 +37,13 @@ enum { INFLATE_MAGIC_LEN = 6 };
  */
 MUST_USE enum status inflate_open(int fd, struct bytes start, struct inflate **ret_inflate);
 
-/* Also while the thread waits for a pipe that nobody writes to. NULL is accepted. */
-void inflate_close(struct inflate *p);
+void inflate_close(struct inflate *p); /* NULL is accepted */
+
+/*
+ * Whoever waits for a pipe to be written to waits no more, and the stream ends, once stop_event can
+ * be read; it stays the caller's. -1 = none, as at the beginning.
+ */
+void inflate_set_stop_event(struct inflate *p, int stop_event);
 
 /*
  * The first decompressed bytes, up to n (at most INFLATE_PEEK_MAX), without reading them; fewer

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed.h"
 
+#include "thread.h"
+
 #include <errno.h>
-#include <poll.h>
 #include <unistd.h>
 
 void packed_open(struct packed *p, int fd, struct bytes start)
@@ -16,22 +17,10 @@ void packed_open(struct packed *p, int fd, struct bytes start)
     p->received = start.len;
 }
 
-/* Waits until fd can be read; false when nobody waits for that any more. */
-static bool wait_for_bytes(const struct packed *p)
-{
-    struct pollfd events[] = { { .fd = p->fd, .events = POLLIN },
-                               { .fd = p->stop_event, .events = POLLIN } };
-    if (p->stop_event < 0)
-        return true;
-    while (poll(events, 2, -1) < 0 && errno == EINTR)
-        continue;
-    return events[1].revents == 0;
-}
-
 static void receive(struct packed *p)
 {
     ssize_t n = 0;
-    if (wait_for_bytes(p)) {
+    if (thread_wait_for_bytes(p->fd, p->stop_event)) {
         do {
             n = read(p->fd, p->bytes, sizeof p->bytes);
         } while (n < 0 && errno == EINTR);

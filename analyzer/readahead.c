@@ -15,7 +15,6 @@
 #include "thread.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -29,7 +28,6 @@ struct block {
 struct readahead {
     /* of the thread */
     int fd;
-    bool may_wait;
     struct inflate *inflate;
     struct hash_stream *hash; /* of all bytes read */
     int read_errno;
@@ -52,20 +50,10 @@ struct readahead {
 
 /* ---- the thread ---- */
 
-/* Waits until fd can be read; false when the thread shall end instead. */
-static bool wait_for_pipe(const struct readahead *r)
-{
-    struct pollfd events[] = { { .fd = r->fd, .events = POLLIN },
-                               { .fd = r->stop_event, .events = POLLIN } };
-    while (poll(events, 2, -1) < 0 && errno == EINTR)
-        continue;
-    return events[1].revents == 0;
-}
-
 static enum status read_fd(struct readahead *r, struct block *block)
 {
     ssize_t n;
-    if (r->may_wait && !wait_for_pipe(r))
+    if (!thread_wait_for_bytes(r->fd, r->stop_event))
         return STATUS_END;
     do {
         n = read(r->fd, block->bytes, READAHEAD_BLOCK_SIZE);
@@ -189,16 +177,16 @@ static bool make_blocks(struct readahead *r, const struct hash_stream *hash)
 struct readahead *readahead_open(int fd, bool may_wait, struct inflate *inflate,
                                  const struct hash_stream *hash)
 {
-    assert(!may_wait || inflate == NULL);
     struct readahead *r = calloc(1, sizeof *r);
     if (r == NULL)
         return NULL;
     r->fd = fd;
-    r->may_wait = may_wait;
     r->inflate = inflate;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
     r->stop_event = may_wait ? eventfd(0, EFD_CLOEXEC) : -1;
+    if (inflate != NULL)
+        inflate_set_stop_event(inflate, r->stop_event);
     if ((!may_wait || r->stop_event >= 0) && make_blocks(r, hash))
         r->has_thread = thread_start(&r->thread, fill_ahead, r);
     if (r->has_thread)
@@ -227,6 +215,8 @@ void readahead_close(struct readahead *r)
         return;
     if (r->has_thread)
         stop_thread(r);
+    if (r->inflate != NULL)
+        inflate_set_stop_event(r->inflate, -1);
     if (r->stop_event >= 0)
         close(r->stop_event);
     for (size_t i = 0; i < READAHEAD_BLOCKS; i++) {

@@ -17,7 +17,7 @@ enum { READAHEAD_BLOCK_SIZE = 256 * 1024, READAHEAD_BLOCKS = 4 };
 /*
  * Starts the thread. It reads from fd, or from inflate where that is not NULL; both stay the
  * caller's, who must not touch them until readahead_close(). may_wait: fd is a pipe, of which
- * nobody knows when the next bytes come; not with inflate. hash is of all bytes before, and copied.
+ * nobody knows when the next bytes come. hash is of all bytes before, and copied.
  * NULL when there is no memory or no thread to be had, and nothing has been read.
  */
 struct readahead *readahead_open(int fd, bool may_wait, struct inflate *inflate,

@@ -178,15 +178,12 @@ static void note_ahead_status(struct source *s)
         (void)refuse(s, status, inflate_error(s->inflate));
 }
 
-/* A compressed pipe is read ahead by inflate.c alone, whose thread can be stopped while it waits.
- */
+/* Nobody knows how much is to come of a pipe, or of what is compressed. */
 static bool is_worth_a_thread(const struct source *s)
 {
     if (s->status != STATUS_OK || thread_cpus() < 2)
         return false;
-    if (s->inflate != NULL)
-        return !s->is_pipe;
-    return s->is_pipe || s->size >= s->position + AHEAD_FROM;
+    return s->inflate != NULL || s->is_pipe || s->size >= s->position + AHEAD_FROM;
 }
 
 static void read_ahead(struct source *s)

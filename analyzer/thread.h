@@ -14,4 +14,10 @@ unsigned thread_cpus(void);
  */
 bool thread_start(pthread_t *ret_thread, void *(*run)(void *argument), void *argument);
 
+/*
+ * Waits until fd can be read, or is at its end. False when stop_event, an eventfd, can be read: the
+ * thread is to stop waiting. Without one (-1) it does not wait, but leaves that to read(2).
+ */
+bool thread_wait_for_bytes(int fd, int stop_event);
+
 #endif

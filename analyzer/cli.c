@@ -469,7 +469,7 @@ static const struct {
       0,
       0,
       "options only",
-      { OPTION_CLIENTS, OPTION_MMDB_REGION, OPTION_SITES, OPTION_JOBS } },
+      { OPTION_CLIENTS, OPTION_MMDB_REGION, OPTION_SITES } },
     { "doctor",
       COMMAND_DOCTOR,
       HELP_DOCTOR,

@@ -38,41 +38,12 @@ static bool bind_real(sqlite3_stmt *statement, int number, const struct row_real
     return !value->has || sqlite3_bind_double(statement, number, value->value) == SQLITE_OK;
 }
 
-/* Eight characters in one number, or as many as there are, in any order and filled up with spaces.
- */
-static uint64_t characters_at(const char *at, size_t len)
-{
-    uint64_t all;
-    uint32_t first, last;
-    if (len >= sizeof all) {
-        memcpy(&all, at, sizeof all);
-    } else if (len >= sizeof first) {
-        memcpy(&first, at, sizeof first);
-        memcpy(&last, at + len - sizeof last, sizeof last);
-        all = first | (uint64_t)last << 32;
-    } else {
-        all = UINT64_C(0x2020202020000000) | (uint64_t)(uint8_t)at[0] |
-              (uint64_t)(uint8_t)at[len / 2] << 8 | (uint64_t)(uint8_t)at[len - 1] << 16;
-    }
-    return all;
-}
-
-/* Whether one of eight characters is none from space to tilde. */
-static bool has_other(uint64_t characters)
-{
-    const uint64_t EACH = UINT64_C(0x0101010101010101), HIGH = 0x80 * EACH;
-    return ((characters | (characters + EACH) | (characters - 0x20 * EACH)) & HIGH) != 0;
-}
-
 static bool is_printable_ascii(const struct row_text *text)
 {
-    const size_t STEP = sizeof(uint64_t);
-    size_t i = 0;
-    for (; text->len - i > STEP; i += STEP)
-        if (has_other(characters_at(text->at + i, STEP)))
-            return false;
-    i = i > 0 ? text->len - STEP : 0; /* the last ones, some of them once more */
-    return text->len == 0 || !has_other(characters_at(text->at + i, text->len - i));
+    unsigned others = 0; /* no branch inside: the compiler takes many characters at once */
+    for (size_t i = 0; i < text->len; i++)
+        others |= (unsigned char)(text->at[i] - 0x20) > 0x7e - 0x20;
+    return others == 0;
 }
 
 /* Reads one character of UTF-8 (RFC 3629); 0, with one byte taken, when there is none. */

@@ -355,6 +355,27 @@ static enum status run_query(const struct command_line *line, struct database *d
     return STATUS_USAGE;
 }
 
+/* Where results go: a file, or standard output when path is NULL. NULL: error says why. */
+static FILE *open_results(const char *path, struct text *error)
+{
+    FILE *out = path == NULL ? stdout : fopen(path, "we");
+    if (out == NULL)
+        text_addf(error, "%s: cannot be written: %s", path, strerror(errno));
+    return out;
+}
+
+/* Ends them; status is what it was unless what was written is lost. NULL is accepted. */
+static enum status close_results(FILE *out, enum status status, struct text *error)
+{
+    if (out != NULL && fflush(out) != 0 && status == STATUS_OK) {
+        text_addf(error, "results cannot be written: %s", strerror(errno));
+        status = STATUS_IO;
+    }
+    if (out != NULL && out != stdout)
+        fclose(out);
+    return status;
+}
+
 /* Pages are UTF-8 wherever they are made; what may be shown is asked of the locale. */
 static void prepare_locale(const struct command_line *line)
 {
@@ -367,29 +388,22 @@ static int command_query(const struct command_line *line)
 {
     struct database *database = NULL;
     struct text error = { 0 };
-    FILE *out = line->output == NULL ? stdout : fopen(line->output, "we");
+    FILE *out = open_results(line->output, &error);
     enum status status = STATUS_IO;
-    if (out == NULL) {
-        text_addf(&error, "%s: cannot be written: %s", line->output, strerror(errno));
-    } else {
+    if (out != NULL) {
         prepare_locale(line);
         status = database_open(line->database, &database);
         if (status != STATUS_OK)
             text_add(&error, database == NULL ? "out of memory" : database_error(database));
         else
             status = run_query(line, database, out, &error);
-        if (fflush(out) != 0 && status == STATUS_OK) {
-            text_addf(&error, "results cannot be written: %s", strerror(errno));
-            status = STATUS_IO;
-        }
     }
+    status = close_results(out, status, &error);
     setlocale(LC_CTYPE, "");
     if (status != STATUS_OK)
         complain(text_string(&error));
     database_close(database);
     text_done(&error);
-    if (out != NULL && out != stdout)
-        fclose(out);
     if (status == STATUS_DAMAGED)
         return EXIT_DAMAGED;
     return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
@@ -410,17 +424,15 @@ static int run_doctor(const struct command_line *line)
 {
     struct doctor_result result = { 0 };
     struct text error = { 0 };
-    FILE *out = line->output == NULL ? stdout : fopen(line->output, "we");
+    FILE *out = open_results(line->output, &error);
     struct table_style style = { .utf8 = is_utf8() };
     enum status status = STATUS_IO;
-    if (out == NULL) {
-        text_addf(&error, "%s: cannot be written: %s", line->output, strerror(errno));
-    } else if (line->format != NULL &&
-               (!table_format_of(line->format, &style.format) || style.format == TABLE_HTML)) {
+    if (out != NULL && line->format != NULL &&
+        (!table_format_of(line->format, &style.format) || style.format == TABLE_HTML)) {
         text_addf(&error, "no such format: %s; there are table, csv, json, ndjson and markdown",
                   line->format);
         status = STATUS_USAGE;
-    } else {
+    } else if (out != NULL) {
         struct survey_watch watch = { .stop = &interrupted,
                                       .progress = progress_begin(terminal_of(line)) };
         style.width = terminal_width(out);
@@ -428,18 +440,13 @@ static int run_doctor(const struct command_line *line)
         catch_interrupts();
         status = command_doctor(&line->ingest.inputs, line->ingest.filter, style, &watch, out,
                                 &result, &error);
-        if (fflush(out) != 0 && status == STATUS_OK) {
-            text_addf(&error, "results cannot be written: %s", strerror(errno));
-            status = STATUS_IO;
-        }
     }
+    status = close_results(out, status, &error);
     if (status != STATUS_OK)
         complain(text_string(&error));
     else if (result.files_read == 0)
         complain("no captures found: name pcap or pcapng files, or directories that hold some");
     text_done(&error);
-    if (out != NULL && out != stdout)
-        fclose(out);
     return exit_of_doctor(status, &result);
 }
 
@@ -464,24 +471,17 @@ static int run_points(const struct command_line *line)
 {
     struct worklist_result result = { 0 };
     struct text notes = { 0 }, error = { 0 };
-    FILE *out = line->output == NULL ? stdout : fopen(line->output, "we");
+    FILE *out = open_results(line->output, &error);
     enum status status = STATUS_IO;
-    if (out == NULL)
-        text_addf(&error, "%s: cannot be written: %s", line->output, strerror(errno));
-    else
+    if (out != NULL)
         status = worklist_write(&line->ingest.inputs, line->points, out, &result, &notes, &error);
-    if (out != NULL && fflush(out) != 0 && status == STATUS_OK) {
-        text_addf(&error, "results cannot be written: %s", strerror(errno));
-        status = STATUS_IO;
-    }
+    status = close_results(out, status, &error);
     if (status != STATUS_OK)
         complain(text_string(&error));
     else
         print_points(line, &result, &notes);
     text_done(&notes);
     text_done(&error);
-    if (out != NULL && out != stdout)
-        fclose(out);
     if (status != STATUS_OK)
         return status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
     return exit_of_points(&result);
@@ -501,25 +501,19 @@ static int command_help(enum command command)
 static enum status write_changes(const struct command_line *line, const struct changes *changes,
                                  struct text *error)
 {
-    FILE *out = line->output == NULL ? stdout : fopen(line->output, "we");
+    FILE *out = open_results(line->output, error);
     struct table_style style = { .utf8 = is_utf8() };
-    if (out == NULL) {
-        text_addf(error, "%s: cannot be written: %s", line->output, strerror(errno));
+    if (out == NULL)
         return STATUS_IO;
-    }
     style.width = terminal_width(out);
     if (line->format != NULL)
         (void)table_format_of(line->format, &style.format);
     enum status status = STATUS_OK;
     if (changes->count > 0 || style.format != TABLE_ALIGNED)
         status = changes_write(changes, style, out);
-    if (fflush(out) != 0 && status == STATUS_OK)
-        status = STATUS_IO;
     if (status != STATUS_OK)
         text_addf(error, "results cannot be written: %s", strerror(errno));
-    if (out != stdout)
-        fclose(out);
-    return status;
+    return close_results(out, status, error);
 }
 
 static int command_judge(const struct command_line *line)
@@ -777,21 +771,12 @@ static int command_export_to(const struct command_line *line)
 {
     bool to_file = line->output != NULL && strcmp(line->output, "-") != 0;
     struct text error = { 0 };
-    FILE *out = to_file ? fopen(line->output, "we") : stdout;
-    enum status status = STATUS_IO;
-    if (out == NULL)
-        text_addf(&error, "%s: cannot be written: %s", line->output, strerror(errno));
-    else
-        status = run_export(line, out, &error);
-    if (out != NULL && fflush(out) != 0 && status == STATUS_OK) {
-        text_addf(&error, "the output cannot be written: %s", strerror(errno));
-        status = STATUS_IO;
-    }
+    FILE *out = open_results(to_file ? line->output : NULL, &error);
+    enum status status = out == NULL ? STATUS_IO : run_export(line, out, &error);
+    status = close_results(out, status, &error);
     if (status != STATUS_OK && status != STATUS_END)
         complain(error.len == 0 ? "out of memory" : text_string(&error));
     text_done(&error);
-    if (to_file && out != NULL)
-        fclose(out);
     if (status == STATUS_END)
         return EXIT_INTERRUPTED;
     return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;

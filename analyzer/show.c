@@ -214,27 +214,6 @@ static enum status learn_row(struct query *q, struct profiles *profiles)
     return status;
 }
 
-static enum status read_profiles(struct database *d, int64_t flow_id, struct profiles *profiles,
-                                 struct text *error)
-{
-    struct query *q = NULL;
-    enum status status =
-        query_open(d,
-                   "SELECT p.server_ip, p.server_port, p.sni, p.all_names, p.from_epoch_ns,"
-                   " p.to_epoch_ns, p.flows, p.learned FROM flow AS f"
-                   " JOIN server_profile AS p ON p.server_ip = f.server_ip"
-                   " AND p.server_port = f.server_port"
-                   " AND (p.all_names = 1 OR p.sni = ifnull(f.sni, ''))"
-                   " WHERE f.flow_id = :flow_id",
-                   &q);
-    if (status == STATUS_OK)
-        status = query_bind_integer(q, ":flow_id", flow_id);
-    while (status == STATUS_OK && (status = query_next(q)) == STATUS_OK)
-        status = learn_row(q, profiles);
-    query_close(q);
-    return status == STATUS_END ? STATUS_OK : failed(d, status, error);
-}
-
 /* Learns from what is known so far of a flow that goes on, where this program can read it. */
 static enum status learn_open_flow(struct query *q, struct profiles *profiles)
 {
@@ -247,25 +226,35 @@ static enum status learn_open_flow(struct query *q, struct profiles *profiles)
     return status;
 }
 
-/* Flows of the same server that are open: server_profile holds them only once they are over. */
-static enum status read_open_flows(struct database *d, int64_t flow_id, struct profiles *profiles,
-                                   struct text *error)
+/* Learns from what a query finds for a flow. */
+static enum status learn_from(struct database *d, const char *sql, int64_t flow_id,
+                              enum status (*learn)(struct query *, struct profiles *),
+                              struct profiles *profiles, struct text *error)
 {
     struct query *q = NULL;
-    enum status status = query_open(d,
-                                    "SELECT o.version, o.state FROM flow AS f JOIN flow AS other"
-                                    " ON other.server_ip = f.server_ip"
-                                    " AND other.server_port = f.server_port"
-                                    " JOIN open_flow AS o ON o.flow_id = other.flow_id"
-                                    " WHERE f.flow_id = :flow_id",
-                                    &q);
+    enum status status = query_open(d, sql, &q);
     if (status == STATUS_OK)
         status = query_bind_integer(q, ":flow_id", flow_id);
     while (status == STATUS_OK && (status = query_next(q)) == STATUS_OK)
-        status = learn_open_flow(q, profiles);
+        status = learn(q, profiles);
     query_close(q);
     return status == STATUS_END ? STATUS_OK : failed(d, status, error);
 }
+
+static const char PROFILES_SQL[] =
+    "SELECT p.server_ip, p.server_port, p.sni, p.all_names, p.from_epoch_ns,"
+    " p.to_epoch_ns, p.flows, p.learned FROM flow AS f"
+    " JOIN server_profile AS p ON p.server_ip = f.server_ip"
+    " AND p.server_port = f.server_port"
+    " AND (p.all_names = 1 OR p.sni = ifnull(f.sni, ''))"
+    " WHERE f.flow_id = :flow_id";
+
+/* Flows of the same server that are open: server_profile holds them only once they are over. */
+static const char OPEN_FLOWS_SQL[] = "SELECT o.version, o.state FROM flow AS f JOIN flow AS other"
+                                     " ON other.server_ip = f.server_ip"
+                                     " AND other.server_port = f.server_port"
+                                     " JOIN open_flow AS o ON o.flow_id = other.flow_id"
+                                     " WHERE f.flow_id = :flow_id";
 
 /* Judges as ingest did: by the flow's facts and what its server's other flows show. */
 static enum status judge_again(struct database *d, int64_t flow_id, const struct facts *facts,
@@ -274,9 +263,9 @@ static enum status judge_again(struct database *d, int64_t flow_id, const struct
     struct profiles *profiles = profiles_open();
     if (!profiles)
         return STATUS_NO_MEMORY;
-    enum status status = read_profiles(d, flow_id, profiles, error);
+    enum status status = learn_from(d, PROFILES_SQL, flow_id, learn_row, profiles, error);
     if (status == STATUS_OK)
-        status = read_open_flows(d, flow_id, profiles, error);
+        status = learn_from(d, OPEN_FLOWS_SQL, flow_id, learn_open_flow, profiles, error);
     profiles_settle(profiles);
     if (status == STATUS_OK)
         *ret_verdict = judge(facts, profiles_find(profiles, facts));

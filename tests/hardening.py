@@ -14,15 +14,9 @@ import shutil
 import subprocess
 import sys
 
+from report import expect, FAILURES
+
 SKIPPED = 77
-failures = 0
-
-
-def check(holds, what):
-    global failures  # pylint: disable=global-statement
-    if not holds:
-        failures += 1
-        print(f"FAILED: {what}")
 
 
 def main():
@@ -33,20 +27,20 @@ def main():
         return SKIPPED
     text = subprocess.run(["readelf", "-W", "-h", "-l", "-d", "--dyn-syms", program], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
-    check(re.search(r"Type: +DYN", text) and "PIE" in text, "position independent")
-    check("GNU_RELRO" in text, "relocations are read-only after start")
-    check(re.search(r"\(FLAGS_1\).*\bNOW\b", text), "all symbols are bound at start")
+    expect(re.search(r"Type: +DYN", text) and "PIE" in text, "position independent")
+    expect("GNU_RELRO" in text, "relocations are read-only after start")
+    expect(re.search(r"\(FLAGS_1\).*\bNOW\b", text), "all symbols are bound at start")
     stack = re.search(r"GNU_STACK.*?\b(R[ W]?E?)\s+0x", text)
-    check(stack and "E" not in stack[1], "the stack is not run")
+    expect(stack and "E" not in stack[1], "the stack is not run")
     for segment in re.findall(r"^ +LOAD.*?0x\w+ ([RWE ]+) 0x\w+$", text, re.MULTILINE):
-        check(not ("W" in segment and "E" in segment), "nothing is both written and run")
-    check("__stack_chk_fail" in text, "stacks are guarded")
-    check(re.search(r"__(memcpy|snprintf|vsnprintf|read)_chk", text), "buffers are guarded")
-    check(not re.search(r"\((RPATH|RUNPATH)\)", text), "libraries are those of the system")
+        expect(not ("W" in segment and "E" in segment), "nothing is both written and run")
+    expect("__stack_chk_fail" in text, "stacks are guarded")
+    expect(re.search(r"__(memcpy|snprintf|vsnprintf|read)_chk", text), "buffers are guarded")
+    expect(not re.search(r"\((RPATH|RUNPATH)\)", text), "libraries are those of the system")
     for directory in sys.argv[2:]:
-        check(directory.encode() not in octets, f"{directory} stands in the program")
-    print("failed" if failures else "passed")
-    return 1 if failures else 0
+        expect(directory.encode() not in octets, f"{directory} stands in the program")
+    print("failed" if FAILURES else "passed")
+    return 1 if FAILURES else 0
 
 
 if __name__ == "__main__":

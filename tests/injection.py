@@ -20,12 +20,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import unicodedata
 import xml.etree.ElementTree
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOP / "tests/bench"))
 import hostile  # pylint: disable=wrong-import-position
+from report import expect, is_harmless, FAILURES  # pylint: disable=wrong-import-position
 
 NAMES = [
     b"\x1b]0;owned\x07", b"\x1b[2J\x1b[31mred", b"\x9b31m", "\u009b31m".encode(),
@@ -37,14 +37,6 @@ NAMES = [
 ]
 # What the program itself writes to move on a terminal.
 OWN_SEQUENCES = re.compile(rb"\r|\x1b\[K|\n")
-failures = 0
-
-
-def check(holds, what):
-    global failures  # pylint: disable=global-statement
-    if not holds:
-        failures += 1
-        print(f"FAILED: {what}")
 
 
 def is_plain(octets, allowed="\n"):
@@ -52,8 +44,7 @@ def is_plain(octets, allowed="\n"):
         text = octets.decode("utf-8")
     except UnicodeDecodeError:
         return False
-    return all(c in allowed or unicodedata.category(c) not in ("Cc", "Cf", "Zl", "Zp", "Cs", "Cn")
-               for c in text)
+    return is_harmless(text, allowed)
 
 
 def connection(capture, name, port):
@@ -88,20 +79,20 @@ def run(program, *arguments, **options):
 
 def check_notes(program, folder, database):
     result = run(program, "ingest", "-v", "-d", database, "--labels", "{site}/*", ".", cwd=folder)
-    check(result.returncode == 3, f"ingest: exit {result.returncode}")
-    check(is_plain(result.stderr) and is_plain(result.stdout), "notes of ingest")
+    expect(result.returncode == 3, f"ingest: exit {result.returncode}")
+    expect(is_plain(result.stderr) and is_plain(result.stdout), "notes of ingest")
     notes = result.stderr.decode("utf-8", "replace").splitlines()
-    check(len(notes) >= 2 * len(NAMES), f"a note for each broken file: {len(notes)}")
-    check(len(notes) < 8 * len(NAMES), f"no note has two lines: {len(notes)}")
+    expect(len(notes) >= 2 * len(NAMES), f"a note for each broken file: {len(notes)}")
+    expect(len(notes) < 8 * len(NAMES), f"no note has two lines: {len(notes)}")
     for name in NAMES:
         odd = os.path.join(os.fsencode(folder), b"none" + name.replace(b"\0", b"")[:200])
         for arguments in (["ingest", "-d", database], ["doctor"]):
             result = run(program, *arguments, odd)
-            check(result.returncode in (1, 2, 3), f"{arguments[0]} {odd}: {result.returncode}")
-            check(is_plain(result.stderr) and is_plain(result.stdout), f"{arguments[0]} {odd}")
+            expect(result.returncode in (1, 2, 3), f"{arguments[0]} {odd}: {result.returncode}")
+            expect(is_plain(result.stderr) and is_plain(result.stdout), f"{arguments[0]} {odd}")
         for option in ("--where", "--by"):
             result = run(program, "report", "-d", database, option, name.replace(b"\0", b""))
-            check(is_plain(result.stderr) and is_plain(result.stdout), f"report {option} {name}")
+            expect(is_plain(result.stderr) and is_plain(result.stdout), f"report {option} {name}")
 
 
 def check_progress(program, folder, database):
@@ -118,16 +109,16 @@ def check_progress(program, folder, database):
         except OSError:
             pass
         os.close(parent)
-    check(process.returncode == 3 and said.count(b"\n") > len(NAMES),
+    expect(process.returncode == 3 and said.count(b"\n") > len(NAMES),
           f"ingest at a terminal: {process.returncode}, {said[-300:]}")
-    check(is_plain(OWN_SEQUENCES.sub(b"", said)), "what a terminal gets")
+    expect(is_plain(OWN_SEQUENCES.sub(b"", said)), "what a terminal gets")
 
 
 def check_outputs(program, folder, database):
     connection_ = sqlite3.connect(database)
     count, = connection_.execute("SELECT count(*) FROM flow").fetchone()
     connection_.close()
-    check(count > len(NAMES) ** 2 / 2, f"{count} flows, no table was dropped")
+    expect(count > len(NAMES) ** 2 / 2, f"{count} flows, no table was dropped")
     commands = [["captures"], ["flows", "--limit", "2000"], ["report", "coverage"],
                 ["report", "failures"], ["report", "--by", "site,sni"],
                 ["sql", "SELECT f.sni, f.alpn_offered, c.site, c.path, c.damage FROM flow AS f "
@@ -136,20 +127,20 @@ def check_outputs(program, folder, database):
         for style in ("table", "csv", "json", "ndjson", "markdown"):
             result = run(program, command[0], "-d", database, *command[1:], "--format", style)
             what = f"{command} {style}"
-            check(result.returncode == 0, f"{what}: {result.stderr}")
-            check(is_plain(result.stdout, "\n\r\t" if style == "csv" else "\n"), what)
+            expect(result.returncode == 0, f"{what}: {result.stderr}")
+            expect(is_plain(result.stdout, "\n\r\t" if style == "csv" else "\n"), what)
             check_readable(result.stdout.decode("utf-8", "replace"), style, what)
     for style in ("csv", "ndjson"):
         result = run(program, "export", "-d", database, "--to", style)
-        check(result.returncode == 0 and is_plain(result.stdout, "\n\r\t"), f"export {style}")
+        expect(result.returncode == 0 and is_plain(result.stdout, "\n\r\t"), f"export {style}")
         check_readable(result.stdout.decode("utf-8", "replace"), style, f"export {style}")
     for style in ("text", "svg", "html"):
         result = run(program, "show", "-d", database, "5", "--format", style)
-        check(result.returncode == 0 and is_plain(result.stdout), f"show {style}")
+        expect(result.returncode == 0 and is_plain(result.stdout), f"show {style}")
         if style == "svg":
             xml.etree.ElementTree.fromstring(result.stdout)
     result = run(program, "doctor", ".", cwd=folder)
-    check(is_plain(result.stdout) and is_plain(result.stderr), "doctor")
+    expect(is_plain(result.stdout) and is_plain(result.stderr), "doctor")
 
 
 def check_readable(text, style, what):
@@ -161,11 +152,11 @@ def check_readable(text, style, what):
                 json.loads(line)
         elif style == "csv":
             rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-            check(len({len(row) for row in rows}) == 1, f"{what}: rows of one length")
-            check(not any(cell[:1] in ("=", "@", "\t", "\r") for row in rows for cell in row),
+            expect(len({len(row) for row in rows}) == 1, f"{what}: rows of one length")
+            expect(not any(cell[:1] in ("=", "@", "\t", "\r") for row in rows for cell in row),
                   f"{what}: a cell is a formula")
     except (ValueError, csv.Error) as error:
-        check(False, f"{what}: {error}")
+        expect(False, f"{what}: {error}")
 
 
 def main():
@@ -178,8 +169,8 @@ def main():
         check_notes(program, folder, database)
         check_outputs(program, folder, database)
         check_progress(program, folder, database)
-    print("failed" if failures else "passed")
-    return 1 if failures else 0
+    print("failed" if FAILURES else "passed")
+    return 1 if FAILURES else 0
 
 
 if __name__ == "__main__":

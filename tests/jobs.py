@@ -16,10 +16,11 @@ import gzip
 import os
 import pathlib
 import shutil
-import sqlite3
 import subprocess
 import sys
 import tempfile
+
+from determinism import dump
 
 SAMPLES = pathlib.Path(__file__).resolve().parent.parent / "samples"
 SCENARIOS = SAMPLES / "scenarios"
@@ -51,15 +52,6 @@ def add_files(directory):
     for name in ("tls13_full", "tls13_0rtt_accepted", "new_point"):
         (directory / name).mkdir(exist_ok=True)
         shutil.copy(SCENARIOS / "http2_full.pcap", directory / name / "edge2.pcap")
-
-
-def dump(database):
-    connection = sqlite3.connect(database)
-    connection.execute("UPDATE capture SET ingested_at = ''")
-    connection.execute("UPDATE open_point SET state = x''")
-    lines = list(connection.iterdump())
-    connection.close()
-    return lines
 
 
 class Runs:

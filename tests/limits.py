@@ -20,6 +20,7 @@ import tempfile
 TOP = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOP / "tests/bench"))
 import hostile  # pylint: disable=wrong-import-position
+from report import expect, FAILURES  # pylint: disable=wrong-import-position
 
 ABOVE_MAX_MEMORY = 256 << 20  # bytes, as the manual says
 
@@ -53,14 +54,6 @@ OTHERS = {
         PAGE_QUERY_ROWS_MAX PAGE_ROWS_MAX PATH_SHOWN_MAX READABLE_MAX RESAMPLES_MAX
         RESEND_LEN_MAX STEPS_MAX TRIPS_MAX WINDOWS_FLOWS_MAX WORDS_MAX""",
 }
-failures = 0
-
-
-def check(holds, what):
-    global failures  # pylint: disable=global-statement
-    if not holds:
-        failures += 1
-        print(f"FAILED: {what}")
 
 
 def constants():
@@ -80,22 +73,22 @@ def check_manual():
     section = re.search(r"^\.Sh LIMITS\n(.*?)^\.Sh ", manual, re.MULTILINE | re.DOTALL)[1]
     items = re.findall(r'^\.\\" LIMIT(.*)\n((?:(?!\.\\" LIMIT).*\n)*)', section, re.MULTILINE)
     known, listed = constants(), set()
-    check(f"{ABOVE_MAX_MEMORY >> 20} MiB" in section, "the manual says what comes on top")
+    expect(f"{ABOVE_MAX_MEMORY >> 20} MiB" in section, "the manual says what comes on top")
     for names, text in items:
         for name in names.split():
             listed.add(name)
             value = known.get(name)
-            check(value is not None, f"{name} is a constant")
+            expect(value is not None, f"{name} is a constant")
             forms = [str(value)] if value else []
             forms += [f"{value >> bits} {unit}" for bits, unit in ((10, "KiB"), (20, "MiB"))
                       if value and value % (1 << bits) == 0]
             words = re.sub(r"\s+", " ", text)
-            check(any(re.search(rf"(?<!\d){form}\b", words) for form in forms),
+            expect(any(re.search(rf"(?<!\d){form}\b", words) for form in forms),
                   f"the manual says of {name} that it is {value}")
     others = {name for names in OTHERS.values() for name in names.split()}
     for name in sorted(known.keys() - others - listed):
-        check(False, f"{name} is neither in LIMITS of the manual nor listed as something else")
-    check(not others & listed, "a limit is listed once")
+        expect(False, f"{name} is neither in LIMITS of the manual nor listed as something else")
+    expect(not others & listed, "a limit is listed once")
 
 
 def read(program, capture, memory, queries):
@@ -106,11 +99,11 @@ def read(program, capture, memory, queries):
                                 str(memory), capture], stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    check(process.returncode in (0, 3), f"{capture.name}: exit {process.returncode}")
+    expect(process.returncode in (0, 3), f"{capture.name}: exit {process.returncode}")
     peak = usage.ru_maxrss << 10
     print(f"{capture.name}: {peak >> 20} MiB")
     is_sanitized = b"__asan_init" in program.read_bytes()
-    check(is_sanitized or peak <= memory + ABOVE_MAX_MEMORY, f"{capture.name}: {peak >> 20} MiB")
+    expect(is_sanitized or peak <= memory + ABOVE_MAX_MEMORY, f"{capture.name}: {peak >> 20} MiB")
     connection = sqlite3.connect(database)
     answers = [connection.execute(query).fetchone()[0] for query in queries]
     connection.close()
@@ -142,12 +135,12 @@ def check_floods(program, folder):
         program, make(folder / "flood.pcap", flood), 8 << 20,
         ["SELECT count(*) FROM flow", "SELECT sum(syns) FROM half_open",
          "SELECT count(*) FROM flow WHERE ended = 'evicted'"])
-    check(half_open == 200000, f"each half-open flow is counted, not {half_open}")
-    check(0 < rows < 1000 and evicted > 0, f"a flood has few rows: {rows}, {evicted} evicted")
+    expect(half_open == 200000, f"each half-open flow is counted, not {half_open}")
+    expect(0 < rows < 1000 and evicted > 0, f"a flood has few rows: {rows}, {evicted} evicted")
     rows, evicted = read(
         program, make(folder / "connections.pcap", open_connections), 4 << 20,
         ["SELECT count(*) FROM flow", "SELECT count(*) FROM flow WHERE ended = 'evicted'"])
-    check(rows == 20000 and evicted > 1000, f"{rows} connections have rows, {evicted} evicted")
+    expect(rows == 20000 and evicted > 1000, f"{rows} connections have rows, {evicted} evicted")
 
 
 def behind_a_gap(capture):
@@ -193,19 +186,19 @@ def check_one_by_one(program, folder):
     memory = 4 << 20
     gap, = read(program, make(folder / "behind_a_gap.pcap", behind_a_gap), memory,
                 ["SELECT client_gap_bytes FROM flow"])
-    check(gap == 100, f"a gap is given up: {gap}")
+    expect(gap == 100, f"a gap is given up: {gap}")
     over, = read(program, make(folder / "fragments.pcap", fragments), memory,
                  ["SELECT sum(packets) FROM drop_count WHERE reason LIKE 'fragment%'"])
-    check(over == 400, f"fragments that do not become whole are counted: {over}")
+    expect(over == 400, f"fragments that do not become whole are counted: {over}")
     deepest, = read(program, make(folder / "deep.pcap", deep), memory,
                     ["SELECT sum(packets) FROM drop_count WHERE reason = 'tunnel_too_deep'"])
-    check(deepest == 1, f"tunnels have an end: {deepest}")
+    expect(deepest == 1, f"tunnels have an end: {deepest}")
     complete, = read(program, make(folder / "announced.pcap", announced), memory,
                      ["SELECT client_hello_complete FROM flow"])
-    check(complete in (0, None), f"an endless hello is not complete: {complete}")
+    expect(complete in (0, None), f"an endless hello is not complete: {complete}")
     kept, skipped = read(program, make(folder / "many_records.pcap", many_records), memory,
                          ["SELECT count(*) FROM record", "SELECT sum(skipped) FROM record"])
-    check(kept <= 64 and kept + skipped == 502, f"records beyond are counted: {kept}, {skipped}")
+    expect(kept <= 64 and kept + skipped == 502, f"records beyond are counted: {kept}, {skipped}")
 
 
 def main():
@@ -214,8 +207,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_floods(program, pathlib.Path(folder))
         check_one_by_one(program, pathlib.Path(folder))
-    print("failed" if failures else "passed")
-    return 1 if failures else 0
+    print("failed" if FAILURES else "passed")
+    return 1 if FAILURES else 0
 
 
 if __name__ == "__main__":

@@ -31,6 +31,9 @@ STOP_SECONDS = 20
 QUERY_SECONDS = 300
 
 
+SKIPPED = 77  # for meson
+
+
 class ServerError(Exception):
     """What a server answered to a query that it refused."""
 
@@ -53,6 +56,19 @@ def install():
     subprocess.run(sudo + environment + ["apt-get", "-qq", "-y", "-o", "DPkg::Lock::Timeout=300",
                                          "install", "--no-install-recommends", *PACKAGES],
                    stdout=subprocess.DEVNULL, check=False)
+
+
+def can_start():
+    """Whether the servers are wanted and there, installed where they are missing; says why not."""
+    if "FIRSTFLIGHT_LONG" not in os.environ:
+        print("ClickHouse: skipped, it is part of tests/long")
+        return False
+    if missing():
+        install()
+    if missing():
+        print("ClickHouse: skipped, there is no", ", ".join(missing()))
+        return False
+    return True
 
 
 def free_ports(count):

@@ -11,7 +11,6 @@ cases. Exit status 77 says skipped.
 """
 import hashlib
 import json
-import os
 import pathlib
 import re
 import sqlite3
@@ -29,7 +28,6 @@ ARTICLE = TOP / "samples" / "article"
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 DAY_NS = 86400 * 10**9
 SECONDS = 300
-SKIPPED = 77  # for meson
 MODULUS = 2**64
 COLUMNS_AT_ONCE = 12  # with a buffer for each column of each part, all need gigabytes
 
@@ -285,14 +283,8 @@ class Loads(unittest.TestCase):
 
 
 def main():
-    if "FIRSTFLIGHT_LONG" not in os.environ:
-        print("ClickHouse: skipped, it is part of tests/long")
-        return SKIPPED
-    if cluster.missing():
-        cluster.install()
-    if cluster.missing():
-        print("ClickHouse: skipped, there is no", ", ".join(cluster.missing()))
-        return SKIPPED
+    if not cluster.can_start():
+        return cluster.SKIPPED
     loader = unittest.TestLoader()
     loader.testNamePatterns = [f"*{name}*" for name in sys.argv[2:]] or None
     suite = loader.loadTestsFromTestCase(Loads)

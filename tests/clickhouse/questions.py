@@ -28,7 +28,6 @@ import database  # noqa: E402
 
 QUESTIONS = HERE.parent.parent / "schema/clickhouse/questions"
 FLOWS = 30000
-SKIPPED = 77
 OURS = "leg IN ('inbound', 'unknown') AND handshake <> 'none'"
 IS_13 = "ifnull(tls_version LIKE 'TLSv1.3%', 0)"
 # The windows of made flows, an hour each, and those that stand in incident.sql.
@@ -341,14 +340,8 @@ def export(program, path, url, *words):
 
 
 def main():
-    if "FIRSTFLIGHT_LONG" not in os.environ:
-        print("ClickHouse: skipped, it is part of tests/long")
-        return SKIPPED
-    if cluster.missing():
-        cluster.install()
-    if cluster.missing():
-        print("ClickHouse: skipped, there is no", ", ".join(cluster.missing()))
-        return SKIPPED
+    if not cluster.can_start():
+        return cluster.SKIPPED
     differences = Differences()
     seed = random.randrange(1 << 32)
     with tempfile.TemporaryDirectory() as directory, cluster.Cluster() as shards:

@@ -51,6 +51,9 @@ void connection_pool_done(struct connection_pool *pool);
 struct connection *connection_open(struct connection_pool *pool, const struct opening *o);
 void connection_close(struct connection_pool *pool, struct connection *c); /* NULL is accepted */
 
+/* Asks for the memory that a packet of the connection will touch. */
+void connection_prefetch(const struct connection *c);
+
 /* Whether nothing is in the making: no hole, no half record or message, no decryption, no label. */
 bool connection_is_at_rest(const struct connection *c);
 

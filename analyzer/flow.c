@@ -12,8 +12,9 @@
  */
 #include "flow.h"
 
-#include "facts.h"
+#include "connection.h"
 #include "hash.h"
+#include "prefetch.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -107,9 +108,42 @@ enum side flow_side_of(const struct flow *flow, const struct segment *s)
 }
 
 /* Kept in the slot: it says where a flow's run of probing begins without a look at the flow. */
-static uint32_t hash_of(const struct flow_table *t, const struct flow_key *key)
+uint32_t flow_hash(const struct flow_table *t, const struct flow_key *key)
 {
     return (uint32_t)hash_table((struct bytes){ (const uint8_t *)key, sizeof *key }, t->seed);
+}
+
+void flow_prefetch_slot(const struct flow_table *t, uint32_t hash)
+{
+    prefetch(&t->slots[hash & (t->slot_count - 1)], sizeof *t->slots);
+}
+
+/* The first flow in the run of probing whose hash is that one: nearly always the one; NULL. */
+static struct flow *find_by_hash(const struct flow_table *t, uint32_t hash)
+{
+    size_t mask = t->slot_count - 1;
+    for (size_t i = hash & mask; t->slots[i].flow != 0; i = (i + 1) & mask)
+        if (t->slots[i].hash == hash)
+            return flow_at(t, t->slots[i].flow - 1);
+    return NULL;
+}
+
+void flow_prefetch_flow(const struct flow_table *t, uint32_t hash)
+{
+    const struct flow *flow = find_by_hash(t, hash);
+    if (flow != NULL)
+        prefetch(flow, sizeof *flow);
+}
+
+void flow_prefetch_connection(const struct flow_table *t, uint32_t hash)
+{
+    const struct flow *flow = find_by_hash(t, hash);
+    if (flow == NULL)
+        return;
+    if (flow->connection != NULL)
+        connection_prefetch(flow->connection);
+    else if (flow->parked != NULL)
+        prefetch(flow->parked, sizeof *flow->parked + flow->parked->len);
 }
 
 static bool key_equal(const struct flow_key *a, const struct flow_key *b)
@@ -123,8 +157,10 @@ static struct flow *find_from(const struct flow_table *t, size_t i, const struct
 {
     size_t mask = t->slot_count - 1;
     for (i &= mask; t->slots[i].flow != 0; i = (i + 1) & mask) {
+        if (t->slots[i].hash != hash)
+            continue;
         struct flow *flow = flow_at(t, t->slots[i].flow - 1);
-        if (t->slots[i].hash == hash && key_equal(&flow->key, key))
+        if (key_equal(&flow->key, key))
             return flow;
     }
     return NULL;
@@ -141,13 +177,13 @@ static size_t slot_of(const struct flow_table *t, uint32_t hash, uint32_t number
 
 struct flow *flow_find(struct flow_table *t, const struct flow_key *key)
 {
-    uint32_t hash = hash_of(t, key);
+    uint32_t hash = flow_hash(t, key);
     return find_from(t, hash, key, hash);
 }
 
 struct flow *flow_find_next(struct flow_table *t, const struct flow *flow)
 {
-    uint32_t hash = hash_of(t, &flow->key);
+    uint32_t hash = flow_hash(t, &flow->key);
     return find_from(t, slot_of(t, hash, flow->index + 1) + 1, &flow->key, hash);
 }
 
@@ -244,7 +280,7 @@ struct flow *flow_add(struct flow_table *t, const struct flow_key *key, int64_t 
         return NULL;
     *flow =
         (struct flow){ .index = flow->index, .key = *key, .first_ns = now_ns, .last_ns = now_ns };
-    uint32_t hash = hash_of(t, key);
+    uint32_t hash = flow_hash(t, key);
     t->slots[slot_of(t, hash, 0)] = (struct slot){ .hash = hash, .flow = flow->index + 1 };
     t->count++;
     if (t->second == 0)
@@ -269,7 +305,7 @@ static void empty_slot(struct flow_table *t, size_t hole)
 
 void flow_remove(struct flow_table *t, struct flow *flow)
 {
-    empty_slot(t, slot_of(t, hash_of(t, &flow->key), flow->index + 1));
+    empty_slot(t, slot_of(t, flow_hash(t, &flow->key), flow->index + 1));
     take_from_wheel(t, flow);
     flow->next = t->free;
     t->free = flow->index;

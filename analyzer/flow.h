@@ -92,6 +92,17 @@ void flow_table_close(struct flow_table *t);
 
 struct flow_key flow_key_of(const struct segment *s);
 
+/*
+ * Where many flows are live, each look into the table waits for memory. Segments that come in
+ * batches wait together: for all of a batch the hash of the key and the slot, then for all the
+ * flow, then for all its connection, then each is followed. Nothing is promised to be there: a
+ * flow may have come or gone in between. Of what lies behind a connection nothing is fetched.
+ */
+uint32_t flow_hash(const struct flow_table *t, const struct flow_key *key);
+void flow_prefetch_slot(const struct flow_table *t, uint32_t hash);
+void flow_prefetch_flow(const struct flow_table *t, uint32_t hash);
+void flow_prefetch_connection(const struct flow_table *t, uint32_t hash);
+
 /* Which side of the flow sent a segment of its key. */
 enum side flow_side_of(const struct flow *flow, const struct segment *s);
 

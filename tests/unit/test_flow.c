@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "connection.h"
 #include "flow.h"
 
 #include <criterion/criterion.h>
@@ -74,6 +75,29 @@ Test(flow, the_table_agrees_with_a_naive_one)
         }
         cr_assert_eq(flow_count(t), count);
     }
+    empty(t);
+}
+
+Test(flow, what_is_fetched_ahead_need_not_be_there)
+{
+    struct flow_table *t = flow_table_open(99);
+    struct flow_key there = key_of(1), not_there = key_of(2);
+    struct connection_pool pool = { 0 };
+    struct flow *f = flow_add(t, &there, START_NS);
+    for (unsigned i = 0; i < 3; i++) { /* without a connection, with one, with none again */
+        f->connection = i == 1 ? connection_open(&pool, &f->opening) : NULL;
+        const struct flow_key *keys[] = { &there, &not_there };
+        for (unsigned k = 0; k < 2; k++) {
+            uint32_t hash = flow_hash(t, keys[k]);
+            flow_prefetch_slot(t, hash);
+            flow_prefetch_flow(t, hash);
+            flow_prefetch_connection(t, hash);
+            cr_assert_eq(flow_find(t, keys[k]), k == 0 ? f : NULL);
+        }
+        connection_close(&pool, f->connection);
+    }
+    f->connection = NULL;
+    connection_pool_done(&pool);
     empty(t);
 }
 

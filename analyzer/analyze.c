@@ -166,9 +166,14 @@ static enum status drop(struct analysis *a, enum drop reason)
     return STATUS_OK;
 }
 
-static uint64_t key_hash(const struct analysis *a, const struct flow_key *key)
+/* What past.h knows a flow by. */
+static uint64_t past_hash(const struct analysis *a, const struct flow_key *key,
+                          uint32_t encapsulation)
 {
-    return hash_table((struct bytes){ (const uint8_t *)key, sizeof *key }, a->past_seed);
+    uint8_t octets[sizeof *key + sizeof encapsulation];
+    memcpy(octets, key, sizeof *key);
+    memcpy(octets + sizeof *key, &encapsulation, sizeof encapsulation);
+    return hash_table((struct bytes){ octets, sizeof octets }, a->past_seed);
 }
 
 static const struct endpoint *end_of(const struct flow *flow, enum side side)
@@ -380,25 +385,35 @@ static bool stays_open(const struct analysis *a, enum flow_end fallback)
     return a->options.open != NULL && fallback == ENDED_CAPTURE_END;
 }
 
+/* Whether a half-open flow has a row; it is counted, if it is not yet. */
+static enum status count_half_open_flow(struct analysis *a, const struct flow *flow, bool *ret_row)
+{
+    bool is_kept = flow->resumed != 0 || flow->has_row;
+    *ret_row = is_kept || !flow->is_counted;
+    if (flow->is_counted || flow->opening.syn_count == 0)
+        return STATUS_OK;
+    enum status status =
+        half_opens_add(a->options.half_opens, end_of(flow, SERVER), &end_of(flow, CLIENT)->address,
+                       flow->opening.syn_first_ns, ret_row);
+    *ret_row |= is_kept;
+    return status;
+}
+
 static enum status finish_half_open(struct analysis *a, const struct flow *flow,
                                     enum flow_end fallback, uint64_t *ret_number)
 {
+    bool has_row;
+    enum status status = count_half_open_flow(a, flow, &has_row);
+    *ret_number = PAST_NOT_STAGED;
+    if (status != STATUS_OK || !has_row)
+        return status;
     struct facts f = { 0 };
-    bool has_row = !flow->is_counted;
     fill_half_open(flow, &f);
     fill_identity(flow, &f);
     f.ended = (uint8_t)end_kind(flow, &f, fallback);
     f.reset_ns[CLIENT] = (flow->ends & FLOW_RESET_CLIENT) != 0 ? flow->last_ns : 0;
     f.reset_ns[SERVER] = (flow->ends & FLOW_RESET_SERVER) != 0 ? flow->last_ns : 0;
-    enum status status = STATUS_OK;
-    if (f.syn_count > 0 && !flow->is_counted)
-        status = half_opens_add(a->options.half_opens, &f.server, &f.client.address, f.start_ns,
-                                &has_row);
-    has_row |= flow->resumed != 0 || flow->has_row;
-    *ret_number = PAST_NOT_STAGED;
-    return status == STATUS_OK && has_row
-               ? stage_facts(a, flow, &f, stays_open(a, fallback), ret_number)
-               : status;
+    return stage_facts(a, flow, &f, stays_open(a, fallback), ret_number);
 }
 
 static enum status finish_connection(struct analysis *a, struct flow *flow, enum flow_end fallback,
@@ -487,20 +502,20 @@ static enum status finish_flow(struct analysis *a, struct flow *flow, enum flow_
     bool half_open = flow_is_half_open(flow);
     enum status status = close_flow(a, flow, fallback, &number);
     struct past_flow past = {
-        .key_hash = key_hash(a, &flow->key),
         .first_ns = flow->first_ns,
         .last_ns = flow->last_ns,
         .stage_number = number,
         .client_isn = flow->opening.isn[CLIENT],
         .syn_count = flow->opening.syn_count,
-        .encapsulation = { flow->encapsulation[0], flow->encapsulation[1] },
-        .encapsulation_count = flow->encapsulation_count,
         .kind = flow_is_closed(flow) ? PAST_CLOSED
                 : half_open          ? PAST_HALF_OPEN
                                      : PAST_IDLE,
     };
-    if (status == STATUS_OK && fallback != ENDED_CAPTURE_END)
+    unsigned count = fallback == ENDED_CAPTURE_END ? 0 : flow->encapsulation_count;
+    for (unsigned i = 0; status == STATUS_OK && i < count; i++) {
+        past.key_hash = past_hash(a, &flow->key, flow->encapsulation[i]);
         status = past_remember(a->past, &past);
+    }
     free_flow(a, flow);
     return status;
 }
@@ -737,39 +752,34 @@ static void choose_client(struct flow *flow, const struct segment *s)
     }
 }
 
-/* What is remembered of the last flow of that key which was where the segment is; NULL. */
-static const struct past_flow *find_past(const struct analysis *a, const struct flow_key *key,
-                                         const struct segment *s)
+/* What is remembered of the last flow of that key which was where the segment is; false without. */
+static bool find_past(const struct analysis *a, const struct flow_key *key,
+                      const struct segment *s, struct past_flow *ret_past)
 {
-    const struct past_flow *past = past_find(a->past, key_hash(a, key));
-    if (past == NULL || past_is_over(past, s->at_ns))
-        return NULL;
-    for (unsigned i = 0; i < past->encapsulation_count; i++)
-        if (past->encapsulation[i] == s->encapsulation)
-            return past;
-    return NULL;
+    return past_find(a->past, past_hash(a, key, s->encapsulation), ret_past) &&
+           !past_is_over(ret_past, s->at_ns);
 }
 
 /* Takes over what is remembered of a flow with that key; may say that the segment comes too late.
  */
 static enum status take_past(struct analysis *a, struct flow *flow, const struct segment *s)
 {
-    const struct past_flow *past = find_past(a, &flow->key, s);
-    if (past == NULL)
+    struct past_flow past;
+    if (!find_past(a, &flow->key, s, &past))
         return STATUS_OK;
     bool is_syn = (s->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
-    if (is_syn && past->kind == PAST_HALF_OPEN && past->client_isn == s->seq) {
+    if (is_syn && past.kind == PAST_HALF_OPEN && past.client_isn == s->seq) {
         flow->has_row = true; /* if an earlier run gave it one: it has the same name */
-        flow->first_ns = past->first_ns;
-        flow->opening = (struct opening){ .syn_first_ns = past->first_ns,
-                                          .syn_last_ns = past->last_ns,
-                                          .syn_count = past->syn_count,
-                                          .isn = { past->client_isn },
+        flow->first_ns = past.first_ns;
+        flow->opening = (struct opening){ .syn_first_ns = past.first_ns,
+                                          .syn_last_ns = past.last_ns,
+                                          .syn_count = past.syn_count,
+                                          .isn = { past.client_isn },
                                           .isn_known = { true } };
-        half_opens_remove(a->options.half_opens, end_of(flow, SERVER), past->first_ns);
-        if (past->stage_number != PAST_NOT_STAGED)
-            return stage_cancel(a->options.stage, past->stage_number);
-    } else if (past->kind == PAST_IDLE && (s->flags & TCP_SYN) == 0) {
+        half_opens_remove(a->options.half_opens, end_of(flow, SERVER), past.first_ns);
+        if (past.stage_number != PAST_NOT_STAGED)
+            return stage_cancel(a->options.stage, past.stage_number);
+    } else if (past.kind == PAST_IDLE && (s->flags & TCP_SYN) == 0) {
         flow->continues = true;
     }
     return STATUS_OK;
@@ -781,8 +791,8 @@ static bool trails_closed(const struct analysis *a, const struct flow_key *key,
 {
     if ((s->flags & TCP_SYN) != 0)
         return false;
-    const struct past_flow *past = find_past(a, key, s);
-    return past != NULL && past->kind == PAST_CLOSED;
+    struct past_flow past;
+    return find_past(a, key, s, &past) && past.kind == PAST_CLOSED;
 }
 
 /* The live flow of a key that was in the segment's encapsulation before, else one that its numbers

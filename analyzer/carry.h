@@ -14,7 +14,7 @@
 
 /* Raised whenever anything that is packed changes: facts, streams, TLS, flows. State of another
  * version is not gone on with. */
-enum { CARRY_VERSION = 3 };
+enum { CARRY_VERSION = 4 };
 
 /* Packets of the last second of a run may have copies in the next. */
 #define CARRY_RECENT_NS NS_PER_SECOND

@@ -2,8 +2,8 @@
 /*
  * Theory of operation.
  *
- * Slots of an open-addressing hash array hold half of the hash and the index of a flow; flows lie
- * in chunks that never move, so pointers to them stay good. Half of the slots stay empty.
+ * Slots (slots.h) tell the index of a flow by the hash of its key; flows lie in chunks that never
+ * move, so pointers to them stay good.
  *
  * Deadlines are a wheel of one-second buckets. A packet does not move its flow in the wheel: when
  * a bucket's second has come, each flow in it is asked for its real deadline, which its last packet
@@ -14,14 +14,13 @@
 
 #include "connection.h"
 #include "hash.h"
-#include "prefetch.h"
+#include "slots.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
 enum {
     CHUNK_FLOWS = 4096,
-    FIRST_SLOTS = 4096,
     WHEEL_BUCKETS = 1024, /* seconds; longer than the longest idle limit */
     HALF_OPEN_BUCKETS =
         32, /* the same of half-open flows; in the array they are behind the others */
@@ -29,14 +28,8 @@ enum {
 };
 #define NO_INDEX UINT32_MAX
 
-struct slot {
-    uint32_t hash;
-    uint32_t flow; /* index + 1; 0 = empty */
-};
-
 struct flow_table {
-    struct slot *slots;
-    size_t slot_count; /* power of two */
+    struct slots slots; /* index + 1 by hash of the key */
     struct flow **chunks;
     size_t chunk_count;
     size_t count, half_open_count;
@@ -66,12 +59,6 @@ struct flow_table *flow_table_open(uint64_t seed)
     struct flow_table *t = calloc(1, sizeof *t);
     if (t == NULL)
         return NULL;
-    t->slots = map_memory(FIRST_SLOTS * sizeof *t->slots);
-    if (t->slots == NULL) {
-        free(t);
-        return NULL;
-    }
-    t->slot_count = FIRST_SLOTS;
     t->seed = seed;
     t->free = NO_INDEX;
     for (size_t i = 0; i < ALL_BUCKETS; i++)
@@ -87,7 +74,7 @@ void flow_table_close(struct flow_table *t)
     for (size_t i = 0; i < t->chunk_count; i++)
         free(t->chunks[i]);
     free(t->chunks);
-    free(t->slots);
+    slots_done(&t->slots);
     free(t);
 }
 
@@ -107,7 +94,6 @@ enum side flow_side_of(const struct flow *flow, const struct segment *s)
     return endpoint_equal(&s->from, &flow->key.low) == flow->low_is_client ? CLIENT : SERVER;
 }
 
-/* Kept in the slot: it says where a flow's run of probing begins without a look at the flow. */
 uint32_t flow_hash(const struct flow_table *t, const struct flow_key *key)
 {
     return (uint32_t)hash_table((struct bytes){ (const uint8_t *)key, sizeof *key }, t->seed);
@@ -115,29 +101,27 @@ uint32_t flow_hash(const struct flow_table *t, const struct flow_key *key)
 
 void flow_prefetch_slot(const struct flow_table *t, uint32_t hash)
 {
-    prefetch(&t->slots[hash & (t->slot_count - 1)], sizeof *t->slots);
+    slots_prefetch(&t->slots, hash);
 }
 
-/* The first flow in the run of probing whose hash is that one: nearly always the one; NULL. */
-static struct flow *find_by_hash(const struct flow_table *t, uint32_t hash)
+/* The first flow of that hash, nearly always the only one; NULL. */
+static const struct flow *first_of_hash(const struct flow_table *t, uint32_t hash)
 {
-    size_t mask = t->slot_count - 1;
-    for (size_t i = hash & mask; t->slots[i].flow != 0; i = (i + 1) & mask)
-        if (t->slots[i].hash == hash)
-            return flow_at(t, t->slots[i].flow - 1);
-    return NULL;
+    size_t place;
+    uint32_t number = slots_first(&t->slots, hash, &place);
+    return number == 0 ? NULL : flow_at(t, number - 1);
 }
 
 void flow_prefetch_flow(const struct flow_table *t, uint32_t hash)
 {
-    const struct flow *flow = find_by_hash(t, hash);
+    const struct flow *flow = first_of_hash(t, hash);
     if (flow != NULL)
         prefetch(flow, sizeof *flow);
 }
 
 void flow_prefetch_connection(const struct flow_table *t, uint32_t hash)
 {
-    const struct flow *flow = find_by_hash(t, hash);
+    const struct flow *flow = first_of_hash(t, hash);
     if (flow == NULL)
         return;
     if (flow->connection != NULL)
@@ -151,56 +135,32 @@ static bool key_equal(const struct flow_key *a, const struct flow_key *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* The first flow of the key in the run of probing that begins at slot i; NULL = none is left. */
-static struct flow *find_from(const struct flow_table *t, size_t i, const struct flow_key *key,
-                              uint32_t hash)
+/* The first flow of the key behind the one of that number, or of all with 0; NULL = none is left.
+ */
+static struct flow *find_behind(const struct flow_table *t, uint32_t number,
+                                const struct flow_key *key)
 {
-    size_t mask = t->slot_count - 1;
-    for (i &= mask; t->slots[i].flow != 0; i = (i + 1) & mask) {
-        if (t->slots[i].hash != hash)
-            continue;
-        struct flow *flow = flow_at(t, t->slots[i].flow - 1);
-        if (key_equal(&flow->key, key))
+    size_t place;
+    uint32_t hash = flow_hash(t, key);
+    bool behind = number == 0;
+    for (uint32_t n = slots_first(&t->slots, hash, &place); n != 0;
+         n = slots_next(&t->slots, hash, &place)) {
+        struct flow *flow = flow_at(t, n - 1);
+        if (behind && key_equal(&flow->key, key))
             return flow;
+        behind |= n == number;
     }
     return NULL;
 }
 
-/* The slot that holds that number (index + 1); of 0 the empty one behind the run of the hash. */
-static size_t slot_of(const struct flow_table *t, uint32_t hash, uint32_t number)
-{
-    size_t i = hash & (t->slot_count - 1);
-    while (t->slots[i].flow != number)
-        i = (i + 1) & (t->slot_count - 1);
-    return i;
-}
-
 struct flow *flow_find(struct flow_table *t, const struct flow_key *key)
 {
-    uint32_t hash = flow_hash(t, key);
-    return find_from(t, hash, key, hash);
+    return find_behind(t, 0, key);
 }
 
 struct flow *flow_find_next(struct flow_table *t, const struct flow *flow)
 {
-    uint32_t hash = flow_hash(t, &flow->key);
-    return find_from(t, slot_of(t, hash, flow->index + 1) + 1, &flow->key, hash);
-}
-
-static bool grow_slots(struct flow_table *t)
-{
-    struct slot *old = t->slots;
-    size_t old_count = t->slot_count;
-    struct slot *grown = map_memory(2 * old_count * sizeof *grown);
-    if (grown == NULL)
-        return false;
-    t->slots = grown;
-    t->slot_count = 2 * old_count;
-    for (size_t i = 0; i < old_count; i++)
-        if (old[i].flow != 0)
-            t->slots[slot_of(t, old[i].hash, 0)] = old[i];
-    free(old);
-    return true;
+    return find_behind(t, flow->index + 1, &flow->key);
 }
 
 /* An unused flow: a freed one, else the next of the last chunk. */
@@ -273,15 +233,14 @@ static void take_from_wheel(struct flow_table *t, const struct flow *flow)
 
 struct flow *flow_add(struct flow_table *t, const struct flow_key *key, int64_t now_ns)
 {
-    if (2 * (t->count + 1) > t->slot_count && !grow_slots(t))
+    if (slots_reserve(&t->slots) != STATUS_OK)
         return NULL;
     struct flow *flow = take_unused(t);
     if (flow == NULL)
         return NULL;
     *flow =
         (struct flow){ .index = flow->index, .key = *key, .first_ns = now_ns, .last_ns = now_ns };
-    uint32_t hash = flow_hash(t, key);
-    t->slots[slot_of(t, hash, 0)] = (struct slot){ .hash = hash, .flow = flow->index + 1 };
+    slots_add(&t->slots, flow_hash(t, key), flow->index + 1);
     t->count++;
     if (t->second == 0)
         t->second = now_ns / NS_PER_SECOND;
@@ -289,23 +248,9 @@ struct flow *flow_add(struct flow_table *t, const struct flow_key *key, int64_t 
     return flow;
 }
 
-/* Closes the gap that an emptied slot leaves in the runs of probing behind it. */
-static void empty_slot(struct flow_table *t, size_t hole)
-{
-    size_t mask = t->slot_count - 1;
-    for (size_t i = (hole + 1) & mask; t->slots[i].flow != 0; i = (i + 1) & mask) {
-        size_t home = t->slots[i].hash & mask;
-        if (((i - home) & mask) < ((i - hole) & mask))
-            continue; /* its home lies behind the hole: it may stay */
-        t->slots[hole] = t->slots[i];
-        hole = i;
-    }
-    t->slots[hole] = (struct slot){ 0 };
-}
-
 void flow_remove(struct flow_table *t, struct flow *flow)
 {
-    empty_slot(t, slot_of(t, flow_hash(t, &flow->key), flow->index + 1));
+    slots_remove(&t->slots, flow_hash(t, &flow->key), flow->index + 1);
     take_from_wheel(t, flow);
     flow->next = t->free;
     t->free = flow->index;

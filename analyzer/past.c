@@ -1,18 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "past.h"
 
+#include "slots.h"
+
+#include <endian.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
-/* Entries in a ring, oldest first; slots find them by hash. Half of the slots stay empty. */
-struct past {
-    struct past_flow *ring;
-    uint32_t *slots; /* index into ring + 1; 0 = empty */
-    size_t capacity; /* of the ring; slots are twice as many; powers of two */
-    size_t next;     /* where the next entry goes */
-    bool full;       /* the ring has been round once */
+enum { FORGOTTEN, KIND = 1, AGE_BITS = 46 };
+
+/* A flow in half a cache line. */
+struct entry {
+    uint64_t key_hash;
+    int64_t last_ns;
+    uint32_t client_isn;
+    uint32_t staged;   /* its stage_number + 1; 0 = PAST_NOT_STAGED */
+    uint64_t kind : 2; /* FORGOTTEN, or enum past_kind + KIND */
+    uint64_t syn_count : 16;
+    uint64_t age_ns : AGE_BITS; /* last_ns - first_ns */
 };
+_Static_assert(sizeof(struct entry) == 32, "there are a million of them");
 
-enum { FIRST_CAPACITY = 1024 };
+struct past {
+    struct entry *ring; /* oldest first */
+    struct slots slots; /* place in the ring + 1 by the low half of key_hash */
+    size_t capacity;    /* of the ring */
+    size_t next;        /* where the next entry goes */
+    bool full;          /* the ring has been round once */
+};
 
 struct past *past_open(void)
 {
@@ -24,96 +40,122 @@ void past_close(struct past *p)
     if (p == NULL)
         return;
     free(p->ring);
-    free(p->slots);
+    slots_done(&p->slots);
     free(p);
 }
 
-static size_t slot_mask(const struct past *p)
-{
-    return 2 * p->capacity - 1;
-}
-
-/* The slot of that hash, or the empty one where it would go. */
-static size_t slot_of(const struct past *p, uint64_t key_hash)
-{
-    size_t i = (size_t)key_hash & slot_mask(p);
-    while (p->slots[i] != 0 && p->ring[p->slots[i] - 1].key_hash != key_hash)
-        i = (i + 1) & slot_mask(p);
-    return i;
-}
-
-/* Empties a slot and closes the gap that it leaves in the runs of probing behind it. */
-static void empty_slot(struct past *p, size_t hole)
-{
-    size_t mask = slot_mask(p);
-    for (size_t i = (hole + 1) & mask; p->slots[i] != 0; i = (i + 1) & mask) {
-        size_t home = (size_t)p->ring[p->slots[i] - 1].key_hash & mask;
-        if (((i - home) & mask) < ((i - hole) & mask))
-            continue;
-        p->slots[hole] = p->slots[i];
-        hole = i;
-    }
-    p->slots[hole] = 0;
-}
-
+/* In few steps, of which the last one's memory is there only as far as it is used. */
 static enum status grow(struct past *p)
 {
-    size_t capacity = p->capacity == 0 ? FIRST_CAPACITY : 2 * p->capacity;
-    struct past_flow *ring = realloc(p->ring, capacity * sizeof *ring);
+    enum { FIRST_CAPACITY = 1 << 10, STEP = 1 << 5, HUGE_PAGE = 2 * 1024 * 1024 };
+    _Static_assert(FIRST_CAPACITY * STEP * STEP == PAST_FLOWS_MAX, "the last step reaches the cap");
+    size_t capacity = p->capacity == 0 ? FIRST_CAPACITY : p->capacity * STEP;
+    size_t size = capacity * sizeof *p->ring;
+    struct entry *ring = size < HUGE_PAGE ? malloc(size) : aligned_alloc(HUGE_PAGE, size);
     if (ring == NULL)
         return STATUS_NO_MEMORY;
+    if (size >= HUGE_PAGE)
+        (void)madvise(ring, size, MADV_HUGEPAGE);
+    if (p->capacity > 0)
+        memcpy(ring, p->ring, p->capacity * sizeof *ring);
+    free(p->ring);
     p->ring = ring;
-    uint32_t *slots = calloc(2 * capacity, sizeof *slots);
-    if (slots == NULL)
-        return STATUS_NO_MEMORY;
-    uint32_t *old = p->slots;
-    size_t old_slots = 2 * p->capacity;
-    p->slots = slots;
     p->capacity = capacity;
-    for (size_t i = 0; i < old_slots; i++)
-        if (old[i] != 0)
-            p->slots[slot_of(p, ring[old[i] - 1].key_hash)] = old[i];
-    free(old);
     return STATUS_OK;
+}
+
+/* The entry of that hash; NULL. */
+static struct entry *entry_of(const struct past *p, uint64_t key_hash)
+{
+    size_t place;
+    uint32_t hash = (uint32_t)key_hash;
+    for (uint32_t n = slots_first(&p->slots, hash, &place); n != 0;
+         n = slots_next(&p->slots, hash, &place))
+        if (p->ring[n - 1].key_hash == key_hash)
+            return &p->ring[n - 1];
+    return NULL;
+}
+
+static void forget(struct past *p, struct entry *e)
+{
+    slots_remove(&p->slots, (uint32_t)e->key_hash, (uint32_t)(e - p->ring) + 1);
+    e->kind = FORGOTTEN;
+}
+
+/* False when the flow cannot be held in an entry. */
+static bool pack(const struct past_flow *flow, struct entry *ret_entry)
+{
+    *ret_entry = (struct entry){
+        .key_hash = flow->key_hash,
+        .last_ns = flow->last_ns,
+        .kind = ((uint64_t)flow->kind + KIND) & 3,
+    };
+    if (flow->kind != PAST_HALF_OPEN)
+        return true;
+    const uint64_t AGE_MAX_NS = (UINT64_C(1) << AGE_BITS) - 1;
+    uint64_t age_ns = (uint64_t)flow->last_ns - (uint64_t)flow->first_ns;
+    uint64_t staged = flow->stage_number + 1; /* PAST_NOT_STAGED becomes 0 */
+    ret_entry->age_ns = age_ns & AGE_MAX_NS;
+    ret_entry->staged = (uint32_t)staged;
+    ret_entry->client_isn = flow->client_isn;
+    ret_entry->syn_count = flow->syn_count;
+    return age_ns <= AGE_MAX_NS && staged <= UINT32_MAX;
+}
+
+static struct past_flow unpack(const struct entry *e)
+{
+    return (struct past_flow){
+        .key_hash = e->key_hash,
+        .last_ns = e->last_ns,
+        .kind = (uint8_t)(e->kind - KIND),
+        .syn_count = (uint16_t)e->syn_count,
+        .client_isn = e->client_isn,
+        .first_ns = e->last_ns - (int64_t)e->age_ns,
+        .stage_number = (uint64_t)e->staged - 1,
+    };
 }
 
 enum status past_remember(struct past *p, const struct past_flow *flow)
 {
-    if (p->next == p->capacity && p->capacity < PAST_FLOWS_MAX) {
-        enum status status = grow(p);
-        if (status != STATUS_OK)
-            return status;
-    }
+    struct entry entry;
     past_forget(p, flow->key_hash);
+    if (!pack(flow, &entry))
+        return STATUS_OK;
+    enum status status = slots_reserve(&p->slots);
+    if (status == STATUS_OK && p->next == p->capacity && p->capacity < PAST_FLOWS_MAX)
+        status = grow(p);
+    if (status != STATUS_OK)
+        return status;
     if (p->next == p->capacity) {
         p->next = 0;
         p->full = true;
     }
-    if (p->full) { /* the oldest goes, unless it was forgotten or came again since */
-        size_t slot = slot_of(p, p->ring[p->next].key_hash);
-        if (p->slots[slot] == p->next + 1)
-            empty_slot(p, slot);
-    }
-    p->ring[p->next] = *flow;
-    p->slots[slot_of(p, flow->key_hash)] = (uint32_t)++p->next;
+    struct entry *oldest = &p->ring[p->next];
+    if (p->full && oldest->kind != FORGOTTEN)
+        forget(p, oldest);
+    *oldest = entry;
+    slots_add(&p->slots, (uint32_t)entry.key_hash, (uint32_t)++p->next);
     return STATUS_OK;
 }
 
-const struct past_flow *past_find(const struct past *p, uint64_t key_hash)
+bool past_find(const struct past *p, uint64_t key_hash, struct past_flow *ret_flow)
 {
-    if (p->capacity == 0)
-        return NULL;
-    uint32_t entry = p->slots[slot_of(p, key_hash)];
-    return entry == 0 ? NULL : &p->ring[entry - 1];
+    const struct entry *e = entry_of(p, key_hash);
+    if (e != NULL)
+        *ret_flow = unpack(e);
+    return e != NULL;
+}
+
+void past_prefetch(const struct past *p, uint64_t key_hash)
+{
+    slots_prefetch(&p->slots, (uint32_t)key_hash);
 }
 
 void past_forget(struct past *p, uint64_t key_hash)
 {
-    if (p->capacity == 0)
-        return;
-    size_t slot = slot_of(p, key_hash);
-    if (p->slots[slot] != 0)
-        empty_slot(p, slot);
+    struct entry *e = entry_of(p, key_hash);
+    if (e != NULL)
+        forget(p, e);
 }
 
 bool past_is_over(const struct past_flow *flow, int64_t now_ns)
@@ -124,17 +166,22 @@ bool past_is_over(const struct past_flow *flow, int64_t now_ns)
     return now_ns - flow->last_ns > LIMIT_NS[flow->kind];
 }
 
+/* Hashes and initial sequence numbers are random, so they are not shorter as numbers. */
 static void code_flow(struct coder *c, struct past_flow *flow)
 {
-    code_u64(c, &flow->key_hash);
-    code_time(c, &flow->first_ns);
+    uint64_t hash = htole64(flow->key_hash);
+    code_octets(c, (uint8_t *)&hash, sizeof hash);
+    flow->key_hash = le64toh(hash);
     code_time(c, &flow->last_ns);
-    code_u32(c, &flow->client_isn);
-    code_u16(c, &flow->syn_count);
-    code_u32(c, &flow->encapsulation[0]);
-    code_u32(c, &flow->encapsulation[1]);
-    flow->encapsulation_count = (uint8_t)code_number(c, flow->encapsulation_count, 2);
+    c->base_ns = flow->last_ns;
     flow->kind = (uint8_t)code_number(c, flow->kind, PAST_CLOSED);
+    if (flow->kind != PAST_HALF_OPEN)
+        return;
+    uint32_t isn = htole32(flow->client_isn);
+    code_octets(c, (uint8_t *)&isn, sizeof isn);
+    flow->client_isn = le32toh(isn);
+    code_time(c, &flow->first_ns);
+    code_u16(c, &flow->syn_count);
 }
 
 static void unpack_flows(struct coder *c, struct past *p)
@@ -146,27 +193,35 @@ static void unpack_flows(struct coder *c, struct past *p)
     }
 }
 
-/* Whether a place of the ring holds what is remembered of its flow, and that still matters. */
-static bool is_kept(const struct past *p, size_t place, int64_t now_ns)
+static bool is_kept(const struct entry *e, int64_t now_ns)
 {
-    return p->slots[slot_of(p, p->ring[place].key_hash)] == place + 1 &&
-           !past_is_over(&p->ring[place], now_ns);
+    if (e->kind == FORGOTTEN)
+        return false;
+    struct past_flow flow = unpack(e);
+    return !past_is_over(&flow, now_ns);
+}
+
+static void pack_flows(struct coder *c, const struct past *p, int64_t now_ns)
+{
+    size_t used = p->full ? p->capacity : p->next, first = p->full ? p->next : 0;
+    uint64_t count = 0;
+    for (size_t i = 0; i < used; i++)
+        count += is_kept(&p->ring[i], now_ns);
+    code_number(c, count, PAST_FLOWS_MAX);
+    for (size_t i = 0; i < used; i++) { /* the oldest first */
+        const struct entry *e = &p->ring[(first + i) % p->capacity];
+        struct past_flow flow = unpack(e);
+        if (is_kept(e, now_ns))
+            code_flow(c, &flow);
+    }
 }
 
 void past_code(struct coder *c, struct past *p, int64_t now_ns)
 {
-    if (coder_unpacks(c)) {
+    int64_t base_ns = c->base_ns;
+    if (coder_unpacks(c))
         unpack_flows(c, p);
-        return;
-    }
-    size_t used = p->full ? p->capacity : p->next, first = p->full ? p->next : 0;
-    uint64_t count = 0;
-    for (size_t i = 0; i < used; i++)
-        count += is_kept(p, i, now_ns);
-    code_number(c, count, PAST_FLOWS_MAX);
-    for (size_t i = 0; i < used; i++) { /* the oldest first */
-        size_t place = (first + i) % p->capacity;
-        if (is_kept(p, place, now_ns))
-            code_flow(c, &p->ring[place]);
-    }
+    else
+        pack_flows(c, p, now_ns);
+    c->base_ns = base_ns;
 }

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 2^20 entries of 56 bytes and their slots: some 70 MB at most. */
+/* 2^20 entries of 32 bytes and their slots: 50 MB at most. */
 enum { PAST_FLOWS_MAX = 1 << 20 };
 
 enum past_kind {
@@ -24,14 +24,14 @@ enum past_kind {
 };
 
 struct past_flow {
-    uint64_t key_hash;
-    int64_t first_ns, last_ns;
-    uint64_t stage_number; /* of its facts; PAST_NOT_STAGED without */
-    uint32_t client_isn;
-    uint32_t encapsulation[2]; /* that its packets had: equal addresses elsewhere are others */
-    uint16_t syn_count;
-    uint8_t encapsulation_count;
+    uint64_t key_hash; /* of its key and an encapsulation: equal addresses elsewhere are others */
+    int64_t last_ns;
     uint8_t kind; /* enum past_kind */
+    /* of a half-open one only */
+    uint16_t syn_count;
+    uint32_t client_isn;
+    int64_t first_ns;
+    uint64_t stage_number; /* of its facts; PAST_NOT_STAGED without */
 };
 #define PAST_NOT_STAGED UINT64_MAX
 
@@ -47,11 +47,15 @@ struct past;
 struct past *past_open(void); /* NULL without memory */
 void past_close(struct past *p);
 
-/* Remembers a flow, instead of an older one of the same key. */
+/* Remembers a flow, instead of an older one of the same key. One that was half-open for 19 hours is
+ * forgotten instead: no client repeats its SYN for so long. */
 MUST_USE enum status past_remember(struct past *p, const struct past_flow *flow);
 
-/* The flow of that key hash; NULL when there is none. Valid until the next past_remember(). */
-const struct past_flow *past_find(const struct past *p, uint64_t key_hash);
+/* Finds the flow of that key hash; false when there is none. */
+bool past_find(const struct past *p, uint64_t key_hash, struct past_flow *ret_flow);
+
+/* Asks for the memory in which past_find() will look. */
+void past_prefetch(const struct past *p, uint64_t key_hash);
 
 void past_forget(struct past *p, uint64_t key_hash);
 

@@ -886,10 +886,13 @@ static enum status open_connection(struct analysis *a, struct flow *flow)
     if (flow->is_counted)
         half_opens_remove(a->options.half_opens, end_of(flow, SERVER), flow->opening.syn_first_ns);
     flow->is_counted = false;
+    bool has_syn = flow->opening.syn_count > 0;
+    half_opens_note_connection(a->options.half_opens,
+                               has_syn ? flow->opening.syn_first_ns : flow->first_ns);
     struct facts *f = &c->facts;
     f->end_ns = flow->last_ns;
     f->tunnel = flow->tunnel;
-    f->syn_seen = flow->opening.syn_count > 0;
+    f->syn_seen = has_syn;
     f->client_basis = flow->client_basis;
     f->duplicates = flow->copies;
     for (enum side side = CLIENT; side <= SERVER; side++) {

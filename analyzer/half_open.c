@@ -6,13 +6,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* How many flows of a second were among the first HALF_OPEN_ROWS_MAX of their server. */
+/* What began in a second: half-open flows that have rows, and connections. */
 struct second {
     int64_t second;
-    uint32_t candidates;
+    uint32_t rows, connections;
 };
 
-enum { SECONDS_KEPT = 64 }; /* flows end in about the order in which they began */
+enum { SECONDS_KEPT = 256 }; /* flows end in about the order in which they began */
 
 struct half_opens {
     struct second seconds[SECONDS_KEPT]; /* by second */
@@ -75,15 +75,28 @@ static enum status grow(struct half_opens *h)
     return STATUS_OK;
 }
 
-/* Adds candidates for rows of a second; whether one more has its row. */
-static bool add_candidates(struct half_opens *h, int64_t second, uint64_t count)
+static struct second *second_of(struct half_opens *h, int64_t second)
 {
     struct second *s = &h->seconds[(uint64_t)second % SECONDS_KEPT];
     if (s->second != second)
         *s = (struct second){ .second = second };
-    bool has_row = s->candidates < HALF_OPEN_SECOND_ROWS_MAX;
-    s->candidates += has_row ? (uint32_t)count : 0;
+    return s;
+}
+
+/* Whether one more half-open flow of a second has a row. */
+static bool take_row(struct second *s)
+{
+    uint32_t most =
+        s->connections > HALF_OPEN_SECOND_ROWS_MIN ? s->connections : HALF_OPEN_SECOND_ROWS_MIN;
+    bool has_row = s->rows < most;
+    s->rows += has_row;
     return has_row;
+}
+
+void half_opens_note_connection(struct half_opens *h, int64_t start_ns)
+{
+    struct second *s = second_of(h, start_ns / 1000000000);
+    s->connections += s->connections < UINT32_MAX;
 }
 
 enum status half_opens_add(struct half_opens *h, const struct endpoint *server,
@@ -110,7 +123,7 @@ enum status half_opens_add(struct half_opens *h, const struct endpoint *server,
     struct address prefix = address_prefix(client, address_is_ipv4(client) ? 96 + 24 : 48);
     uint64_t bit = hash_table((struct bytes){ prefix.octet, sizeof prefix.octet }, 0) % PREFIX_BITS;
     c->prefixes_seen[bit / 64] |= UINT64_C(1) << (bit % 64);
-    *ret_row = c->flows++ < HALF_OPEN_ROWS_MAX && add_candidates(h, start_ns / 1000000000, 1);
+    *ret_row = c->flows++ < HALF_OPEN_ROWS_MAX && take_row(second_of(h, start_ns / 1000000000));
     return STATUS_OK;
 }
 
@@ -149,6 +162,25 @@ static void code_count(struct coder *c, struct half_open_count *count)
         code_u64(c, &count->prefixes_seen[i]);
 }
 
+/* The seconds that matter still, each with its number. */
+static void code_seconds(struct coder *c, struct half_opens *h, int64_t from_second)
+{
+    uint64_t count = 0;
+    for (unsigned i = 0; i < SECONDS_KEPT; i++)
+        count += h->seconds[i].second >= from_second;
+    count = code_number(c, count, SECONDS_KEPT);
+    for (unsigned i = 0; count > 0; i++) {
+        struct second s = coder_unpacks(c) ? (struct second){ 0 } : h->seconds[i];
+        if (!coder_unpacks(c) && s.second < from_second)
+            continue;
+        code_i64(c, &s.second);
+        code_u32(c, &s.rows);
+        code_u32(c, &s.connections);
+        *second_of(h, s.second) = s;
+        count--;
+    }
+}
+
 static void unpack_counts(struct coder *c, struct half_opens *h)
 {
     for (uint64_t left = code_number(c, 0, HALF_OPEN_COUNTS_MAX); left > 0 && !c->failed; left--) {
@@ -159,8 +191,6 @@ static void unpack_counts(struct coder *c, struct half_opens *h)
             return;
         size_t slot = slot_of(h, &count.server, count.second);
         c->failed |= h->slots[slot] != 0;
-        add_candidates(h, count.second,
-                       count.flows < HALF_OPEN_ROWS_MAX ? count.flows : HALF_OPEN_ROWS_MAX);
         h->counts[h->count] = count;
         h->slots[slot] = (uint32_t)++h->count;
     }
@@ -168,6 +198,7 @@ static void unpack_counts(struct coder *c, struct half_opens *h)
 
 void half_opens_code(struct coder *c, struct half_opens *h, int64_t from_second)
 {
+    code_seconds(c, h, from_second);
     if (coder_unpacks(c)) {
         unpack_counts(c, h);
         return;

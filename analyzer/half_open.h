@@ -15,8 +15,12 @@
 /* Rows kept in table flow of one server's half-open flows of one second; the rest is counted. */
 enum { HALF_OPEN_ROWS_MAX = 64 };
 
-/* The same of one second and all servers together: a row costs as much as 30 packets. */
-enum { HALF_OPEN_SECOND_ROWS_MAX = 512 };
+/*
+ * The same of one second and all servers together: as many as connections began in it, and at least
+ * so many. A row costs as much as 30 packets; so those of half-open flows cost no more than the
+ * others, or hardly anything.
+ */
+enum { HALF_OPEN_SECOND_ROWS_MIN = 128 };
 
 /* Servers and seconds told apart; what is beyond is counted for the address "::". */
 enum { HALF_OPEN_COUNTS_MAX = 1 << 18 };
@@ -37,6 +41,9 @@ void half_opens_close(struct half_opens *h);
 /* Counts a flow; *ret_row says whether it is one of the few that have a row. */
 MUST_USE enum status half_opens_add(struct half_opens *h, const struct endpoint *server,
                                     const struct address *client, int64_t start_ns, bool *ret_row);
+
+/* Counts a connection that began at start_ns, for the rows of its second. */
+void half_opens_note_connection(struct half_opens *h, int64_t start_ns);
 
 /* Takes one back: its connection came about after all. */
 void half_opens_remove(struct half_opens *h, const struct endpoint *server, int64_t start_ns);

@@ -61,7 +61,7 @@ Test(half_open, a_second_has_so_many_rows_of_all_servers)
     unsigned rows = 0;
     for (uint32_t i = 0; i < 5000; i++) /* of one second, those of the next between them */
         rows += add(h, i % 100, i, 5 * NS_PER_SECOND) + add(h, 200, i, 6 * NS_PER_SECOND);
-    cr_assert_eq(rows, HALF_OPEN_SECOND_ROWS_MAX + HALF_OPEN_ROWS_MAX);
+    cr_assert_eq(rows, HALF_OPEN_SECOND_ROWS_MIN + HALF_OPEN_ROWS_MAX);
     size_t count;
     const struct half_open_count *all = half_opens_all(h, &count);
     for (size_t i = 0; i < count; i++)
@@ -69,13 +69,32 @@ Test(half_open, a_second_has_so_many_rows_of_all_servers)
     half_opens_close(h);
 }
 
+Test(half_open, a_second_has_as_many_rows_as_connections)
+{
+    enum { CONNECTIONS = 2 * HALF_OPEN_SECOND_ROWS_MIN };
+    struct half_opens *h = half_opens_open(1);
+    unsigned rows = 0, other_rows = 0;
+    for (uint32_t i = 0; i < CONNECTIONS; i++)
+        half_opens_note_connection(h, 5 * NS_PER_SECOND + i);
+    for (uint32_t i = 0; i < 5000; i++) {
+        rows += add(h, i % 100, i, 5 * NS_PER_SECOND);
+        other_rows += add(h, i % 100, i, 6 * NS_PER_SECOND);
+    }
+    cr_assert_eq(rows, CONNECTIONS);
+    cr_assert_eq(other_rows, HALF_OPEN_SECOND_ROWS_MIN);
+    half_opens_close(h);
+}
+
 Test(half_open, what_is_carried_counts_for_the_rows_of_its_second)
 {
     struct half_opens *h = half_opens_open(1), *carried = half_opens_open(2);
     struct buffer packed = { 0 };
+    enum { CONNECTIONS = HALF_OPEN_SECOND_ROWS_MIN + 7 };
     unsigned rows = 0;
     for (uint32_t i = 0; i < 300; i++)
-        rows += add(h, i % 3, i, 5 * NS_PER_SECOND);
+        rows += add(h, i % 2, i, 5 * NS_PER_SECOND);
+    for (uint32_t i = 0; i < CONNECTIONS; i++)
+        half_opens_note_connection(h, 5 * NS_PER_SECOND);
     struct coder out = coder_to(&packed);
     half_opens_code(&out, h, 0);
     struct coder in = coder_of((struct bytes){ packed.at, packed.len });
@@ -83,7 +102,7 @@ Test(half_open, what_is_carried_counts_for_the_rows_of_its_second)
     cr_assert_not(in.failed);
     for (uint32_t i = 0; i < 5000; i++)
         rows += add(carried, i % 100, i, 5 * NS_PER_SECOND);
-    cr_assert_eq(rows, HALF_OPEN_SECOND_ROWS_MAX, "%u", rows);
+    cr_assert_eq(rows, CONNECTIONS, "%u", rows);
     buffer_done(&packed);
     half_opens_close(h);
     half_opens_close(carried);

@@ -248,6 +248,9 @@ enum status clickhouse_check(struct clickhouse *c, const struct export_table *ta
     text_addf(&sql, "DESCRIBE TABLE %s_load FORMAT TabSeparatedRaw", table->name);
     struct http_request request = { .query = text_string(&sql) };
     enum status status = sql.failed ? STATUS_NO_MEMORY : ask(c, &request, error);
+    if (status == STATUS_IO && !*c->options.interrupted)
+        text_add(error, "; does ClickHouse run there, and is it its HTTP port (8123, 8443 with TLS)"
+                        " that --url names?");
     for (size_t i = 0; status == STATUS_OK && i < table->column_count; i++)
         status = check_column(c, table, &table->columns[i], error);
     text_done(&sql);

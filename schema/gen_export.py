@@ -28,7 +28,7 @@ FLOW_KEY = CAPTURE_KEY.format(begin="capture_begin_epoch_ns", path="capture_path
 # one key stays: that with the greater version, else the one that came last. flow_uid is a hash of
 # start_epoch_ns too, so a flow has one start, and lies in one partition and on one shard.
 TABLES = {
-    "flow": {"key": "start_epoch_ns, flow_uid", "shard": "cityHash64(flow_uid)",
+    "flow": {"key": "start_time, flow_uid", "shard": "cityHash64(flow_uid)",
              "version": "end_at_ns", "order": "flow_id"},
     "capture": {"key": CAPTURE_KEY.format(begin="file_begin_epoch_ns", path="path"),
                 "shard": "cityHash64(point)", "version": "content_len", "order": "capture_id"},
@@ -187,9 +187,11 @@ def column_line(column, release, full):
 def made_columns(table, release):
     """Lines of columns that ClickHouse computes, and their names."""
     version = TABLES[table]["version"]
-    made = {"row_version": f"UInt64 MATERIALIZED toUInt64({version})"} if version else {}
+    codec = " CODEC(ZSTD(1))" if release == "current" else ""
+    made = {"row_version": f"UInt64 MATERIALIZED toUInt64({version}){codec}"} if version else {}
     if table == "flow":
-        made["start_time"] = f"DateTime('UTC') MATERIALIZED {START_TIME}"
+        codec = " CODEC(Delta, ZSTD(1))" if release == "current" else ""
+        made["start_time"] = f"DateTime('UTC') MATERIALIZED {START_TIME}{codec}"
         if release == "current":
             made["start_time_ns"] = "ALIAS fromUnixTimestamp64Nano(start_epoch_ns, 'UTC')"
         made["client_address"] = "ALIAS " + ADDRESS[release].format(NETWORK.format("client_ip"))

@@ -553,9 +553,15 @@ class Server127(Case):
     def test_nobody_there(self):
         with Server() as server:
             url = server.url()
+        begin = time.monotonic()
         done = run("export", "-d", self.database, "--to", "clickhouse", "--url", url, "--retries", "2")
+        said = done.stderr.decode()
         self.assertEqual(done.returncode, 2)
-        self.assertIn("Couldn't connect", done.stderr.decode())
+        self.assertLess(time.monotonic() - begin, SECONDS / 2)
+        self.assertIn("2 times sent again", said)
+        self.assertIn("flow: 0 rows, 0 bytes, 0 blocks acknowledged", said)
+        self.assertRegex(said.splitlines()[-1], re.escape(url.partition("/?")[0]) +
+                         ": .*Couldn't connect.*does ClickHouse run there.*8123.*--url")
 
     def test_nothing_is_sent_to_a_table_that_does_not_fit(self):
         def without(table):

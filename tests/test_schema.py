@@ -531,6 +531,19 @@ class ClickHouse(unittest.TestCase):
                 self.assertEqual(type_.startswith("Nullable("),
                                  not (row["notnull"] or row["pk"]), f"{table}.{row['name']}")
 
+    def test_releases_have_the_same_columns_and_types_that_take_the_same_bytes(self):
+        def tables(release):
+            found = re.findall(r"CREATE TABLE IF NOT EXISTS firstflight\.(\w+_(?:local|load)) .*?\(\n"
+                               r"(.*?)\n\) ENGINE", self.made("ddl", release), re.DOTALL)
+            return {table: [re.sub(r" CODEC\(.*\)$", "", line.rstrip(","))
+                            for line in text.split("\n") if " ALIAS " not in line]
+                    for table, text in found}
+        old, new = tables("18.16"), tables("current")
+        self.assertEqual(len(old), 10)
+        for table, columns in old.items():
+            self.assertEqual([re.sub(r"LowCardinality\((.*)\)$", r"\1", line)
+                              for line in new[table]], columns, table)
+
     def test_words_are_numbered_as_the_schema_lists_them(self):
         self.assertIn(" handshake Enum8('full' = 1, 'resumed' = 2, '0-rtt' = 3, 'unknown' = 4,"
                       " 'none' = 5),\n", self.made("ddl", "18.16"))

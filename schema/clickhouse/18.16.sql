@@ -153,7 +153,7 @@ CREATE TABLE IF NOT EXISTS firstflight.flow_local ON CLUSTER firstflight (
     '/clickhouse/tables/{shard}/firstflight/flow_local', '{replica}', row_version)
 PARTITION BY toYYYYMMDD(start_time)
 ORDER BY (
-    start_epoch_ns, flow_uid);
+    start_time, flow_uid);
 
 -- flow: rows go in here, each to its shard
 

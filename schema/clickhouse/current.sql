@@ -145,8 +145,8 @@ CREATE TABLE IF NOT EXISTS firstflight.flow_local ON CLUSTER firstflight (
     capture_begin_epoch_ns Nullable(Int64) CODEC(ZSTD(1)),
     capture_region LowCardinality(Nullable(String)) CODEC(ZSTD(1)),
     capture_labels Nullable(String) CODEC(ZSTD(1)),
-    row_version UInt64 MATERIALIZED toUInt64(end_at_ns),
-    start_time DateTime('UTC') MATERIALIZED toDateTime(intDiv(start_epoch_ns, 1000000000), 'UTC'),
+    row_version UInt64 MATERIALIZED toUInt64(end_at_ns) CODEC(ZSTD(1)),
+    start_time DateTime('UTC') MATERIALIZED toDateTime(intDiv(start_epoch_ns, 1000000000), 'UTC') CODEC(Delta, ZSTD(1)),
     start_time_ns ALIAS fromUnixTimestamp64Nano(start_epoch_ns, 'UTC'),
     client_address ALIAS toIPv6OrDefault(replaceRegexpOne(client_ip, '/.*', '')),
     server_address ALIAS toIPv6OrDefault(server_ip)
@@ -154,7 +154,7 @@ CREATE TABLE IF NOT EXISTS firstflight.flow_local ON CLUSTER firstflight (
     '/clickhouse/tables/{shard}/firstflight/flow_local', '{replica}', row_version)
 PARTITION BY toYYYYMMDD(start_time)
 ORDER BY (
-    start_epoch_ns, flow_uid);
+    start_time, flow_uid);
 
 -- flow: rows go in here, each to its shard
 
@@ -334,7 +334,7 @@ CREATE TABLE IF NOT EXISTS firstflight.capture_local ON CLUSTER firstflight (
     damage Nullable(String) CODEC(ZSTD(1)),
     ingested_at String CODEC(ZSTD(1)),
     program_version LowCardinality(String) CODEC(ZSTD(1)),
-    row_version UInt64 MATERIALIZED toUInt64(content_len)
+    row_version UInt64 MATERIALIZED toUInt64(content_len) CODEC(ZSTD(1))
 ) ENGINE = ReplicatedReplacingMergeTree(
     '/clickhouse/tables/{shard}/firstflight/capture_local', '{replica}', row_version)
 ORDER BY (
@@ -394,7 +394,7 @@ CREATE TABLE IF NOT EXISTS firstflight.drop_count_local ON CLUSTER firstflight (
     capture_labels Nullable(String) CODEC(ZSTD(1)),
     site LowCardinality(Nullable(String)) CODEC(ZSTD(1)),
     host LowCardinality(Nullable(String)) CODEC(ZSTD(1)),
-    row_version UInt64 MATERIALIZED toUInt64(packets)
+    row_version UInt64 MATERIALIZED toUInt64(packets) CODEC(ZSTD(1))
 ) ENGINE = ReplicatedReplacingMergeTree(
     '/clickhouse/tables/{shard}/firstflight/drop_count_local', '{replica}', row_version)
 ORDER BY (

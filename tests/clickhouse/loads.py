@@ -6,30 +6,33 @@ usage: loads.py FIRSTFLIGHT [NAME]...
 
 Only when FIRSTFLIGHT_LONG is set, as tests/long does: installs ClickHouse and ZooKeeper where they
 are missing, starts them on loopback (cluster.py), for each case anew, and stops them. After each
-load every column has the count and the checksum that SQLite gives. NAMEs are parts of the names of
-cases. Exit status 77 says skipped.
+load every column of every row is what SQLite says. NAMEs are parts of the names of cases. Exit
+status 77 says skipped.
 """
-import hashlib
+import http.client
+import http.server
 import json
 import pathlib
-import re
+import queue
+import signal
 import sqlite3
-import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
+import urllib.parse
 
 import cluster
+import rows
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 ARTICLE = TOP / "samples" / "article"
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 DAY_NS = 86400 * 10**9
 SECONDS = 300
-MODULUS = 2**64
-COLUMNS_AT_ONCE = 12  # with a buffer for each column of each part, all need gigabytes
+BLOCK_ROWS = 250
 
 
 def run(*arguments, **options):
@@ -60,43 +63,44 @@ def multiply(database, times):
     db.close()
 
 
-def half_md5(text):
-    return int.from_bytes(hashlib.md5(text).digest()[:8], "big")
+class Between(http.server.ThreadingHTTPServer):
+    """Stands between an export and a server, and does something at some blocks: after the server
+    has it and before the export knows, or before the server sees it."""
+
+    def __init__(self, url):
+        super().__init__(("127.0.0.1", 0), Forwarder)
+        self.target = urllib.parse.urlsplit(url).netloc
+        self.url = url.replace(self.target, f"127.0.0.1:{self.server_port}")
+        self.blocks, self.before, self.after = 0, {}, {}
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request, client_address):
+        """Who asked is killed, or who should answer."""
 
 
-def as_bytes(value, type_):
-    """What sum_of() below has for a value."""
-    if value is None:
-        return b"NULL"
-    if "Enum8" in type_:
-        return re.search(rf"'{value.decode()}' = (\d+)", type_)[1].encode()
-    if isinstance(value, float):
-        return struct.pack("<d", value).rstrip(b"\0")  # as reinterpretAsString() gives it
-    return value if isinstance(value, bytes) else str(value).encode()
+class Forwarder(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):  # pylint: disable=invalid-name
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.blocks += bool(body)
+        block = self.server.blocks if body else 0
+        self.server.before.pop(block, lambda: None)()
+        server = http.client.HTTPConnection(self.server.target, timeout=SECONDS)
+        server.request("POST", self.path, body)
+        answer = server.getresponse()
+        text = answer.read()
+        server.close()
+        self.server.after.pop(block, lambda: None)()
+        self.send_response(answer.status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
 
-
-def sum_of(name, type_):
-    """The numbers of words: 18.16 has no text for the 0 that stands beneath a NULL."""
-    text = (f"reinterpretAsString({name})" if "Float64" in type_ else
-            f"toString(toInt8({name}))" if "Enum8" in type_ else f"toString({name})")
-    return f"sum(halfMD5(ifNull({text}, 'NULL')))"
-
-
-def columns_of(table):
-    ddl = cluster.SCHEMA.read_text(encoding="utf-8")
-    (text,) = re.findall(rf"^CREATE TABLE IF NOT EXISTS firstflight\.{table}_load .*?\(\n(.*?)\n\)",
-                         ddl, re.MULTILINE | re.DOTALL)
-    return [tuple(line.strip().rstrip(",").split(" ", 1)) for line in text.split("\n")]
-
-
-def export_select(table):
-    """SQL for the rows as the export has them: the table and what is told of its captures."""
-    own = {"point": "c.point", "capture_path": "c.path", "capture_region": "c.region",
-           "capture_begin_epoch_ns": "c.file_begin_epoch_ns", "capture_labels": "c.labels"}
-    names = ", ".join(own.get(name, f"t.{name}") if table == "flow" else f"t.{name}"
-                      for name, _ in columns_of(table))
-    join = " JOIN capture AS c ON c.capture_id = t.capture_id" if table == "flow" else ""
-    return f"SELECT {names} FROM {table} AS t{join}"
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
 
 
 class Loads(unittest.TestCase):
@@ -123,10 +127,11 @@ class Loads(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr
 
-    def start_export(self, database, *arguments):
+    def start_export(self, database, *arguments, url=None):
         return subprocess.Popen(
-            [PROGRAM, "export", "-d", database, "--to", "clickhouse", "--url", self.cluster.url(),
-             "--block-rows", "250", *arguments], stderr=subprocess.PIPE, encoding="utf-8")
+            [PROGRAM, "export", "-d", database, "--to", "clickhouse", "--block-rows",
+             str(BLOCK_ROWS), "--url", url or self.cluster.url(), *arguments],
+            stderr=subprocess.PIPE, encoding="utf-8")
 
     def count(self, table="flow", shard=1):
         return int(self.cluster.query(f"SELECT count() FROM firstflight.{table}", shard)[0][0])
@@ -139,25 +144,9 @@ class Loads(unittest.TestCase):
             time.sleep(0.05)
 
     def expect_rows_of(self, *databases, table="flow", shard=1):
-        """Rows and checksums per column are those of SQLite, and no flow is there twice."""
-        columns = columns_of(table)
-        rows, sums = 0, [0] * len(columns)
-        for database in databases:
-            db = sqlite3.connect(database)
-            db.text_factory = bytes
-            for row in db.execute(export_select(table)):
-                rows += 1
-                for number, value in enumerate(row):
-                    sums[number] += half_md5(as_bytes(value, columns[number][1]))
-            db.close()
-        self.assertEqual(self.count(table, shard), rows)
-        there = []
-        for begin in range(0, len(columns), COLUMNS_AT_ONCE):
-            texts = ", ".join(sum_of(*column) for column in columns[begin:begin + COLUMNS_AT_ONCE])
-            there += self.cluster.query(f"SELECT {texts} FROM firstflight.{table}", shard)[0]
-        different = [name for (name, _), ours, theirs in zip(columns, sums, there)
-                     if ours % MODULUS != int(theirs)]
-        self.assertEqual(different, [])
+        """Every column of every row is that of SQLite, and no row is there twice."""
+        self.assertEqual(rows.differences(lambda sql: self.cluster.query(sql, shard), databases,
+                                          table), [])
 
     def test_two_databases_by_two_shards(self):
         self.export(self.west, shard=1)
@@ -197,19 +186,54 @@ class Loads(unittest.TestCase):
         self.expect_rows_of(self.east, self.west)
 
     def test_a_killed_load_is_repeated(self):
-        process = self.start_export(self.west)
-        self.wait_for_rows(process, 500)
-        process.kill()
-        process.communicate()
-        self.expect_part(self.west)
+        """Killed at its begin, in the middle and near its end, one load after the other."""
+        blocks = -(-len(rows.exported(self.west, "flow")) // BLOCK_ROWS)
+        for when, block in (("after", 1), ("before", 2), ("after", blocks // 2),
+                            ("before", blocks), ("after", blocks)):
+            with self.subTest(block=block, when=when), Between(self.cluster.url()) as between:
+                process = self.start_export(self.west, url=between.url)
+                getattr(between, when)[block] = process.kill
+                process.communicate(timeout=SECONDS)
+                self.assertEqual(process.returncode, -signal.SIGKILL)
+                self.assertLessEqual(self.count(), block * BLOCK_ROWS)
+                self.assertEqual(self.count("capture"), 0)  # they come last
+        self.export(self.west)
+        self.expect_rows_of(self.west)
+        self.expect_rows_of(self.west, table="capture")
+
+    def test_a_load_goes_on_when_a_server_was_killed(self):
+        """The one that it talks to, before and after it has a block, and the one behind it."""
+        with Between(self.cluster.url()) as between:
+            killed = queue.Queue()
+
+            def kill(shard):
+                self.cluster.kill(shard)
+                killed.put(shard)
+            between.before[3] = lambda: kill(1)
+            between.after[7] = lambda: kill(1)
+            between.before[11] = lambda: kill(2)
+            process = self.start_export(self.west, "--retries", "12", url=between.url)
+            for shard in (1, 1, 2):
+                self.assertEqual(killed.get(timeout=SECONDS), shard)
+                self.cluster.start(shard)
+            said = process.communicate(timeout=SECONDS)[1]
+        self.assertEqual(process.returncode, 0, said)
+        self.assertIn("sent again", said)
+        self.expect_rows_of(self.west)
         self.export(self.west)
         self.expect_rows_of(self.west)
 
-    def expect_part(self, database):
-        db = sqlite3.connect(database)
-        (rows,) = db.execute("SELECT count(*) FROM flow").fetchone()
-        db.close()
-        self.assertLess(self.count(), rows)
+    def test_a_server_that_stays_away_ends_the_load_which_says_what_it_sent(self):
+        with Between(self.cluster.url()) as between:
+            between.before[3] = lambda: self.cluster.kill(1)
+            process = self.start_export(self.west, "--retries", "2", url=between.url)
+            said = process.communicate(timeout=SECONDS)[1]
+        self.assertEqual(process.returncode, 2)
+        self.assertRegex(said, rf"flow: {2 * BLOCK_ROWS} rows, \d+ bytes, 2 blocks acknowledged")
+        self.assertIn(between.url.partition("/?")[0], said)
+        self.cluster.start(1)
+        self.export(self.west)
+        self.expect_rows_of(self.west)
 
     def test_a_load_goes_on_when_a_shard_was_away(self):
         process = self.start_export(self.west, "--retries", "12")

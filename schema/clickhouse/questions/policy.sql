@@ -46,7 +46,7 @@ FROM
             AND leg IN ('inbound', 'unknown') AND handshake <> 'none'
             AND early_data IN ('accepted', 'rejected', 'unknown')
         GROUP BY name, fitted
-    ) ALL LEFT JOIN
+    ) AS names ALL LEFT JOIN
     (
         -- Between its stars a pattern has pieces: the first begins the name, the last ends it, one
         -- or two more stand between them in this order; each is looked for as far left as can be.
@@ -92,20 +92,20 @@ FROM
                             AND early_data IN ('accepted', 'rejected', 'unknown')
                             AND early_data_rule IS NULL
                         GROUP BY name
-                    ) CROSS JOIN
+                    ) AS names CROSS JOIN
                     (
                         SELECT pattern
                         FROM firstflight.early_data_rule
                         WHERE throwIf(position(pattern, '?') > 0
                             OR length(splitByChar('*', pattern)) > 4) = 0
-                    )
+                    ) AS patterns
                 )
             )
         )
         GROUP BY name
-    ) USING (name)
-) ALL INNER JOIN
+    ) AS fitting USING (name)
+) AS of_names ALL INNER JOIN
 (
     SELECT pattern AS fits, comment FROM firstflight.early_data_rule WHERE allowed = 0
-) USING (fits)
+) AS forbidden USING (fits)
 ORDER BY accepted DESC, offered DESC, sni, pattern

@@ -60,7 +60,7 @@ FROM
                 AND leg IN ('inbound', 'unknown') AND handshake IN ('full', 'resumed', '0-rtt')
                 AND perceived_ns IS NOT NULL
             GROUP BY region, tls, kind
-        ) ALL LEFT JOIN
+        ) AS kinds ALL LEFT JOIN
         (
             SELECT
                 ifNull(client_region, '') AS region,
@@ -72,8 +72,8 @@ FROM
                 AND leg IN ('inbound', 'unknown') AND handshake IN ('full', 'resumed', '0-rtt')
                 AND perceived_ns IS NOT NULL
             GROUP BY region, tls
-        ) USING (region, tls)
-    ) ALL LEFT JOIN
+        ) AS versions USING (region, tls)
+    ) AS of_kinds ALL LEFT JOIN
     (
         SELECT
             ifNull(client_region, '') AS region,
@@ -86,8 +86,8 @@ FROM
             AND start_time < toDateTime('2100-01-01 00:00:00', 'UTC')
             AND leg IN ('inbound', 'unknown') AND handshake <> 'none'
         GROUP BY region
-    ) USING (region)
-) ALL LEFT JOIN
+    ) AS early_data_of_region USING (region)
+) AS of_region ALL LEFT JOIN
 (
     SELECT
         region,
@@ -128,5 +128,5 @@ FROM
         HAVING n_early >= 6
     )
     GROUP BY region
-) USING (region)
+) AS gains USING (region)
 ORDER BY region, tls DESC, indexOf(['0-rtt', 'resumed', 'full'], kind)

@@ -9,9 +9,19 @@ enum { NO_CONNECTION, CONNECTION };
 /* Counts of half-open flows are kept for two back-offs of a SYN that nobody answers. */
 enum { HALF_OPEN_KEPT_S = 260 };
 
+/* Half of what is carried in a flood are addresses, nearly all of 4 octets. */
 static void code_endpoint(struct coder *c, struct endpoint *e)
 {
-    code_octets(c, e->address.octet, sizeof e->address.octet);
+    bool is_ipv4 = address_is_ipv4(&e->address);
+    code_bool(c, &is_ipv4);
+    if (is_ipv4) {
+        uint8_t *octets = &e->address.octet[sizeof e->address.octet - 4];
+        code_octets(c, octets, 4);
+        if (coder_unpacks(c))
+            e->address = address_of_ipv4(octets);
+    } else {
+        code_octets(c, e->address.octet, sizeof e->address.octet);
+    }
     code_u16(c, &e->port);
 }
 
@@ -19,30 +29,59 @@ static void code_opening(struct coder *c, struct opening *o)
 {
     code_time(c, &o->syn_first_ns);
     code_time(c, &o->syn_last_ns);
+    code_u32(c, &o->isn[CLIENT]);
+    code_u16(c, &o->mss[CLIENT]);
+    code_bool(c, &o->isn_known[CLIENT]);
+    code_u16(c, &o->syn_count);
+    code_bool(c, &o->syn_has_timestamp);
+    code_u32(c, &o->syn_first_timestamp);
+    code_u32(c, &o->syn_timestamp);
+    code_u16(c, &o->syn_ack_count);
+}
+
+/* What is there with a SYN/ACK only. */
+static void code_answer(struct coder *c, struct opening *o)
+{
     code_time(c, &o->syn_answered_ns);
     code_time(c, &o->syn_ack_first_ns);
     code_time(c, &o->syn_ack_last_ns);
-    for (enum side side = CLIENT; side <= SERVER; side++) {
-        code_u32(c, &o->isn[side]);
-        code_u16(c, &o->mss[side]);
-        code_bool(c, &o->isn_known[side]);
-    }
-    code_u32(c, &o->other_server_isn);
-    code_u32(c, &o->syn_first_timestamp);
-    code_u32(c, &o->syn_timestamp);
-    code_u32(c, &o->syn_ack_timestamp);
-    code_u16(c, &o->syn_count);
-    code_u16(c, &o->syn_ack_count);
-    code_bool(c, &o->has_other_server_isn);
-    code_bool(c, &o->syn_has_timestamp);
+    code_u32(c, &o->isn[SERVER]);
+    code_u16(c, &o->mss[SERVER]);
+    code_bool(c, &o->isn_known[SERVER]);
     code_bool(c, &o->syn_ack_has_timestamp);
+    code_u32(c, &o->syn_ack_timestamp);
+    code_u32(c, &o->other_server_isn);
+    code_bool(c, &o->has_other_server_isn);
     code_bool(c, &o->syn_rtt_ambiguous);
     code_bool(c, &o->time_went_back);
     code_bool(c, &o->fast_open);
 }
 
+/* What most flows have none of: they lie in one encapsulation, which is none. */
+static void code_rare(struct coder *c, struct flow *f)
+{
+    code_u32(c, &f->copies);
+    code_u16(c, &f->tunnel);
+    code_u32(c, &f->encapsulation[0]);
+    code_u32(c, &f->encapsulation[1]);
+    f->encapsulation_count = (uint8_t)code_number(c, f->encapsulation_count, 2);
+    code_u8(c, &f->interface);
+    code_bool(c, &f->continues);
+    code_u8(c, &f->ends);
+    code_bool(c, &f->payload_seen[CLIENT]);
+    code_bool(c, &f->payload_seen[SERVER]);
+}
+
+static bool has_rare(const struct flow *f)
+{
+    return f->copies != 0 || f->tunnel != 0 || f->encapsulation[0] != 0 ||
+           f->encapsulation_count != 1 || f->interface != 0 || f->continues || f->ends != 0 ||
+           f->payload_seen[CLIENT] || f->payload_seen[SERVER];
+}
+
 static void code_flow(struct coder *c, struct flow *f)
 {
+    bool rare = has_rare(f);
     code_endpoint(c, &f->key.low);
     code_endpoint(c, &f->key.high);
     code_u64(c, &f->first_packet_no);
@@ -50,22 +89,20 @@ static void code_flow(struct coder *c, struct flow *f)
     c->base_ns = f->first_ns;
     code_time(c, &f->last_ns);
     code_opening(c, &f->opening);
+    if (f->opening.syn_ack_count > 0)
+        code_answer(c, &f->opening);
     for (enum side side = CLIENT; side <= SERVER; side++) {
         code_u32(c, &f->packets[side]);
         code_u8(c, &f->ttl[side]);
-        code_bool(c, &f->payload_seen[side]);
     }
-    code_u32(c, &f->copies);
-    code_u16(c, &f->tunnel);
-    code_u32(c, &f->encapsulation[0]);
-    code_u32(c, &f->encapsulation[1]);
-    f->encapsulation_count = (uint8_t)code_number(c, f->encapsulation_count, 2);
-    code_u8(c, &f->interface);
     code_bool(c, &f->low_is_client);
-    code_bool(c, &f->continues);
     code_bool(c, &f->is_counted);
     f->client_basis = (uint8_t)code_number(c, f->client_basis, CLIENT_BY_ORDER);
-    code_u8(c, &f->ends);
+    code_bool(c, &rare);
+    if (rare)
+        code_rare(c, f);
+    else
+        f->encapsulation_count = 1;
 }
 
 bool carry_flow_pack(const struct flow *flow, int64_t now_ns, struct buffer *out)

@@ -166,6 +166,9 @@ bool past_is_over(const struct past_flow *flow, int64_t now_ns)
     return now_ns - flow->last_ns > LIMIT_NS[flow->kind];
 }
 
+/* Bytes of a packed flow, about, to make room for all at once. */
+enum { PACKED_TYPICAL = 24 };
+
 /* Hashes and initial sequence numbers are random, so they are not shorter as numbers. */
 static void code_flow(struct coder *c, struct past_flow *flow)
 {
@@ -208,6 +211,7 @@ static void pack_flows(struct coder *c, const struct past *p, int64_t now_ns)
     for (size_t i = 0; i < used; i++)
         count += is_kept(&p->ring[i], now_ns);
     code_number(c, count, PAST_FLOWS_MAX);
+    c->failed |= !buffer_reserve(c->out, count * PACKED_TYPICAL);
     for (size_t i = 0; i < used; i++) { /* the oldest first */
         const struct entry *e = &p->ring[(first + i) % p->capacity];
         struct past_flow flow = unpack(e);

@@ -7,7 +7,7 @@
  *   payload -> runs in order   stream.c
  *   run -> records -> messages -> facts          tls.c (record.c, message.c, hello.c)
  *   acknowledgments, retransmissions, ends       connection.c
- *   flow over -> packed facts -> stage           facts.c, stage.c
+ *   flow over -> learned from -> packed facts -> stage           ending.c
  *
  * What the facts mean is decided when the run is over: ingest.c, judge.c.
  */
@@ -16,111 +16,84 @@
 #include "border.h"
 #include "carry.h"
 #include "connection.h"
+#include "decoded.h"
+#include "ending.h"
 #include "flow.h"
 #include "fragment.h"
+#include "handover.h"
 #include "hash.h"
 #include "interfaces.h"
 #include "packet.h"
 #include "past.h"
-#include "timing.h"
+#include "prefetch.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
-
-/* Bytes of a mark behind facts and the name of an interface, and the bits of the last. */
-enum { MARK_LEN = 6, MARK_HAS_ROW = 1, MARK_IS_OPEN = 2 };
 
 /* What a live connection costs beside its flow, roughly: facts, records, allocator. */
 enum { CONNECTION_COST = 3072 };
 
+/* Batches of frames that are on their way, or being filled; segments of one whose flows are fetched
+ * from memory together: as many as the nearest cache holds. */
+enum { BATCHES = 4, FETCHED_AHEAD = 8 };
+
 /* A pause longer than any idle limit. */
 #define FAR_AHEAD_NS (3600 * NS_PER_SECOND)
 
+/*
+ * Frames are decoded by who brings them and followed by a thread, if there is one; what is over
+ * goes to another (ending.c). With or without, each flow sees its segments in their order, and
+ * flows end in theirs.
+ */
 struct analysis {
     struct analysis_options options;
+    /* of who brings frames */
     struct fragments *fragments;
+    struct drop_counts *drops; /* of the current file */
+    uint32_t file;
+    struct handover handover;            /* of batches */
+    struct decoded_batch *batches;       /* BATCHES of them, with the thread; NULL */
+    struct decoded_batch *filling;       /* NULL = none */
+    atomic_size_t flows_now, memory_now; /* as of the last batch */
+    /* of who follows flows: that is who brings frames, while the thread has nothing to do */
     struct flow_table *flows;
+    struct endings *endings;
     struct past *past;
     struct interfaces interfaces;
-    struct drop_counts own_drops, *drops; /* of the current file */
     struct connection_pool pool;
-    struct buffer packed;    /* of the flow being finished or parked */
+    struct buffer packed;    /* of the flow being parked */
     struct buffer state;     /* of the flow that stays open */
     struct buffer half_open; /* as in struct carried_point */
     uint64_t past_seed;
     bool *continued;         /* by number of resumed flows; not owned */
     struct secrets *secrets; /* out of the captures; NULL before the first */
     size_t connections, parked_bytes, held_bytes;
-    uint64_t finished;
     int64_t now_ns;     /* largest time of a frame, but for one far ahead of all others */
     bool was_far_ahead; /* the last frame was */
-    uint32_t file;
-    const char *interface_name; /* of the current frame; NULL */
+    const struct decoded *current;
 };
 
-enum status analysis_open(const struct analysis_options *options, struct analysis **ret_analysis)
-{
-    struct analysis *a = calloc(1, sizeof *a);
-    if (a == NULL)
-        return STATUS_NO_MEMORY;
-    a->options = *options;
-    a->past_seed = ~options->seed;
-    a->drops = &a->own_drops;
-    a->fragments = fragments_open(options->seed);
-    a->flows = flow_table_open(options->seed);
-    a->past = past_open();
-    if (a->fragments == NULL || a->flows == NULL || a->past == NULL) {
-        analysis_close(a);
-        return STATUS_NO_MEMORY;
-    }
-    *ret_analysis = a;
-    return STATUS_OK;
-}
-
-static void free_connection(struct analysis *a, struct flow *flow)
+/* Takes the connection, if there is one, off the flow and the sums of live ones. */
+static struct connection *take_connection(struct analysis *a, struct flow *flow)
 {
     struct connection *c = flow->connection;
+    if (c == NULL)
+        return NULL;
     if (a->options.labeler != NULL)
         label_finish(a->options.labeler, &c->label);
     a->held_bytes -= c->held_memory;
-    connection_close(&a->pool, c);
     a->connections--;
     flow->connection = NULL;
+    return c;
 }
 
 static void free_flow(struct analysis *a, struct flow *flow)
 {
-    if (flow->connection != NULL)
-        free_connection(a, flow);
+    connection_close(&a->pool, take_connection(a, flow));
     if (flow->parked != NULL)
         a->parked_bytes -= sizeof *flow->parked + flow->parked->len;
     free(flow->parked);
     flow_remove(a->flows, flow);
-}
-
-void analysis_close(struct analysis *a)
-{
-    if (a == NULL)
-        return;
-    if (a->flows != NULL)
-        for (struct flow *f; (f = flow_nearest_deadline(a->flows)) != NULL;)
-            free_flow(a, f);
-    flow_table_close(a->flows);
-    past_close(a->past);
-    fragments_close(a->fragments);
-    secrets_close(a->secrets);
-    connection_pool_done(&a->pool);
-    buffer_done(&a->packed);
-    buffer_done(&a->state);
-    buffer_done(&a->half_open);
-    interfaces_done(&a->interfaces);
-    free(a);
-}
-
-void analysis_begin_file(struct analysis *a, uint32_t file)
-{
-    a->own_drops = (struct drop_counts){ 0 };
-    a->drops = NULL;
-    analysis_use_file(a, file, &a->own_drops);
 }
 
 void analysis_use_file(struct analysis *a, uint32_t file, struct drop_counts *drops)
@@ -134,6 +107,11 @@ void analysis_use_file(struct analysis *a, uint32_t file, struct drop_counts *dr
 
 enum status analysis_secrets(struct analysis *a, struct bytes key_log)
 {
+    enum status status = analysis_settle(a);
+    if (status == STATUS_OK)
+        status = endings_settle(a->endings); /* they look for secrets as well */
+    if (status != STATUS_OK)
+        return status;
     if (a->secrets == NULL)
         a->secrets = secrets_open(a->options.seed, a->options.secrets);
     return a->secrets == NULL ? STATUS_NO_MEMORY : secrets_add_text(a->secrets, key_log);
@@ -145,24 +123,14 @@ static const struct secrets *all_secrets(const struct analysis *a)
     return a->secrets != NULL ? a->secrets : a->options.secrets;
 }
 
-const struct drop_counts *analysis_drops(const struct analysis *a)
-{
-    return a->drops;
-}
-
 uint64_t analysis_unnamed_flows(const struct analysis *a)
 {
     return a->interfaces.unnamed_flows;
 }
 
-uint64_t analysis_flows(const struct analysis *a)
-{
-    return a->finished + flow_count(a->flows);
-}
-
 static enum status drop(struct analysis *a, enum drop reason)
 {
-    a->drops->packets[reason]++;
+    a->current->drops->packets[reason]++;
     return STATUS_OK;
 }
 
@@ -174,11 +142,6 @@ static uint64_t past_hash(const struct analysis *a, const struct flow_key *key,
     memcpy(octets, key, sizeof *key);
     memcpy(octets + sizeof *key, &encapsulation, sizeof encapsulation);
     return hash_table((struct bytes){ octets, sizeof octets }, a->past_seed);
-}
-
-static const struct endpoint *end_of(const struct flow *flow, enum side side)
-{
-    return (side == CLIENT) == flow->low_is_client ? &flow->key.low : &flow->key.high;
 }
 
 /* Runs to facts */
@@ -259,7 +222,7 @@ static struct label label_by_name(struct analysis *a, const struct flow *flow)
     struct connection *c = flow->connection;
     const char *name = c->facts.server_name;
     struct bytes server_name = { (const uint8_t *)name, name == NULL ? 0 : strlen(name) };
-    return label_tls(a->options.labeler, &c->label, server_name, end_of(flow, SERVER));
+    return label_tls(a->options.labeler, &c->label, server_name, flow_endpoint(flow, SERVER));
 }
 
 /* TLS is labelled by its ClientHello once that is read; anything else by its first packets. */
@@ -291,94 +254,6 @@ static enum status finish_label(struct analysis *a, struct flow *flow)
 
 /* The end of a flow */
 
-static enum flow_end end_kind(const struct flow *flow, const struct facts *f,
-                              enum flow_end fallback)
-{
-    bool one_sided = f->packets[CLIENT] == 0 || f->packets[SERVER] == 0;
-    bool fins = f->fin_ns[CLIENT] != 0 && f->fin_ns[SERVER] != 0;
-    bool a_fin = f->fin_ns[CLIENT] != 0 || f->fin_ns[SERVER] != 0;
-    if (fins || (one_sided && a_fin))
-        return ENDED_FIN;
-    return (flow->ends & FLOW_RESET) != 0 ? ENDED_RESET : fallback;
-}
-
-static void fill_identity(const struct flow *flow, struct facts *f)
-{
-    f->client = *end_of(flow, CLIENT);
-    f->server = *end_of(flow, SERVER);
-    f->ip_version = address_is_ipv4(&f->client.address) ? 4 : 6;
-    f->file = flow->file;
-    f->first_packet_no = flow->first_packet_no;
-    f->client_basis = flow->client_basis;
-    f->continues = flow->continues;
-}
-
-/* The facts of a flow that never became a connection. */
-static void fill_half_open(const struct flow *flow, struct facts *f)
-{
-    f->end_ns = flow->last_ns;
-    f->tunnel = flow->tunnel;
-    for (enum side side = CLIENT; side <= SERVER; side++) {
-        f->packets[side] = flow->packets[side];
-        f->ttl[side] = flow->ttl[side];
-    }
-    f->duplicates = flow->copies;
-    f->unanswered[CLIENT] = flow->packets[SERVER] == 0 ? flow->packets[CLIENT] : 0;
-    f->unanswered[SERVER] = flow->opening.syn_ack_count;
-    opening_facts(&flow->opening, flow->first_ns, f);
-}
-
-struct stage_mark stage_mark_of(struct bytes item)
-{
-    size_t before = item.len < MARK_LEN ? 0 : item.len - MARK_LEN;
-    struct reader r = reader_of(bytes_after(item, before));
-    size_t name_len = reader_u8(&r);
-    struct stage_mark mark = { .resumed = reader_u32(&r) };
-    uint8_t flags = reader_u8(&r);
-    if (name_len <= before)
-        mark.interface = bytes_first(bytes_after(item, before - name_len), name_len);
-    mark.has_row = (flags & MARK_HAS_ROW) != 0;
-    mark.is_open = (flags & MARK_IS_OPEN) != 0;
-    return mark;
-}
-
-static enum status pack_mark(const struct stage_mark *mark, struct buffer *out)
-{
-    uint32_t number = mark->resumed;
-    uint8_t flags = (mark->has_row ? MARK_HAS_ROW : 0) | (mark->is_open ? MARK_IS_OPEN : 0);
-    uint8_t octets[MARK_LEN] = {
-        (uint8_t)mark->interface.len, (uint8_t)(number >> 24), (uint8_t)(number >> 16),
-        (uint8_t)(number >> 8),       (uint8_t)number,         flags
-    };
-    bool ok = buffer_add(out, mark->interface) &&
-              buffer_add(out, (struct bytes){ octets, sizeof octets });
-    return ok ? STATUS_OK : STATUS_NO_MEMORY;
-}
-
-/* Stages the facts of a flow that is over, or that stays open; the former teach of its server. */
-static enum status stage_facts(struct analysis *a, const struct flow *flow, const struct facts *f,
-                               bool is_open, uint64_t *ret_number)
-{
-    struct stage_mark mark = { flow->resumed, flow->has_row, is_open,
-                               interfaces_name(&a->interfaces, flow->interface) };
-    a->packed.len = 0;
-    enum status status = is_open ? STATUS_OK : profiles_learn(a->options.profiles, f);
-    if (status == STATUS_OK)
-        status = neighbours_add(a->options.neighbours, &f->client.address, f->start_ns,
-                                client_rtt_by_ack(f));
-    if (status == STATUS_OK && a->options.roles != NULL && f->packets[SERVER] > 0 &&
-        f->ended != ENDED_RESET)
-        status = roles_add(a->options.roles, &f->server.address, &f->client.address);
-    if (status == STATUS_OK)
-        status = facts_pack(f, &a->packed);
-    if (status == STATUS_OK)
-        status = pack_mark(&mark, &a->packed);
-    if (status != STATUS_OK)
-        return status;
-    a->finished++;
-    return stage_add(a->options.stage, (struct bytes){ a->packed.at, a->packed.len }, ret_number);
-}
-
 /* Whether a flow that goes on in another run is only looked at: analysis_end() has its state. */
 static bool stays_open(const struct analysis *a, enum flow_end fallback)
 {
@@ -393,27 +268,33 @@ static enum status count_half_open_flow(struct analysis *a, const struct flow *f
     if (flow->is_counted || flow->opening.syn_count == 0)
         return STATUS_OK;
     enum status status =
-        half_opens_add(a->options.half_opens, end_of(flow, SERVER), &end_of(flow, CLIENT)->address,
-                       flow->opening.syn_first_ns, ret_row);
+        half_opens_add(a->options.half_opens, flow_endpoint(flow, SERVER),
+                       &flow_endpoint(flow, CLIENT)->address, flow->opening.syn_first_ns, ret_row);
     *ret_row |= is_kept;
     return status;
 }
 
-static enum status finish_half_open(struct analysis *a, const struct flow *flow,
-                                    enum flow_end fallback, uint64_t *ret_number)
+static enum status hand_over(struct analysis *a, struct flow *flow, enum flow_end fallback,
+                             uint64_t *ret_number)
+{
+    struct ending ending = { .flow = *flow,
+                             .fallback = fallback,
+                             .interface = interfaces_name(&a->interfaces, flow->interface) };
+    if (stays_open(a, fallback)) {
+        ending.stays_open = true;
+        ending.state = (struct bytes){ a->state.at, a->state.len };
+    }
+    ending.flow.connection = take_connection(a, flow);
+    return endings_add(a->endings, &ending, &a->pool, ret_number);
+}
+
+static enum status finish_half_open(struct analysis *a, struct flow *flow, enum flow_end fallback,
+                                    uint64_t *ret_number)
 {
     bool has_row;
     enum status status = count_half_open_flow(a, flow, &has_row);
     *ret_number = PAST_NOT_STAGED;
-    if (status != STATUS_OK || !has_row)
-        return status;
-    struct facts f = { 0 };
-    fill_half_open(flow, &f);
-    fill_identity(flow, &f);
-    f.ended = (uint8_t)end_kind(flow, &f, fallback);
-    f.reset_ns[CLIENT] = (flow->ends & FLOW_RESET_CLIENT) != 0 ? flow->last_ns : 0;
-    f.reset_ns[SERVER] = (flow->ends & FLOW_RESET_SERVER) != 0 ? flow->last_ns : 0;
-    return stage_facts(a, flow, &f, stays_open(a, fallback), ret_number);
+    return status == STATUS_OK && has_row ? hand_over(a, flow, fallback, ret_number) : status;
 }
 
 static enum status finish_connection(struct analysis *a, struct flow *flow, enum flow_end fallback,
@@ -428,16 +309,7 @@ static enum status finish_connection(struct analysis *a, struct flow *flow, enum
                 return status;
         }
     enum status status = finish_label(a, flow);
-    if (status != STATUS_OK)
-        return status;
-    fill_identity(flow, &c->facts);
-    connection_finish(c, &flow->opening, flow->first_ns);
-    c->facts.ended = (uint8_t)end_kind(flow, &c->facts, fallback);
-    if (a->options.privacy != NULL)
-        status = privacy_hide_texts(a->options.privacy, &c->facts);
-    return status == STATUS_OK
-               ? stage_facts(a, flow, &c->facts, stays_open(a, fallback), ret_number)
-               : status;
+    return status == STATUS_OK ? hand_over(a, flow, fallback, ret_number) : status;
 }
 
 /* Packs the connection of a silent flow away, or marks the flow when it is not at rest. */
@@ -454,7 +326,7 @@ static void park(struct analysis *a, struct flow *flow)
     memcpy(parked->bytes, a->packed.at, a->packed.len);
     a->parked_bytes += sizeof *parked + parked->len;
     flow->parked = parked;
-    free_connection(a, flow);
+    connection_close(&a->pool, take_connection(a, flow));
 }
 
 static enum status unpark(struct analysis *a, struct flow *flow)
@@ -530,7 +402,7 @@ static enum status keep_half_open(struct analysis *a)
     return ok ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-/* Stages what is known of a live flow, and its state behind it. */
+/* Stages what is known of a live flow, and its state. */
 static enum status leave_flow(struct analysis *a, struct flow *flow)
 {
     uint64_t number;
@@ -540,11 +412,7 @@ static enum status leave_flow(struct analysis *a, struct flow *flow)
     if (!carry_flow_pack(&left, a->now_ns, &a->state))
         return STATUS_NO_MEMORY;
     enum status status = close_flow(a, flow, ENDED_CAPTURE_END, &number);
-    if (status != STATUS_OK)
-        return status;
-    if (number == PAST_NOT_STAGED)
-        return keep_half_open(a);
-    return stage_add(a->options.open, (struct bytes){ a->state.at, a->state.len }, &number);
+    return status == STATUS_OK && number == PAST_NOT_STAGED ? keep_half_open(a) : status;
 }
 
 /* The wheel finds silent flows within a second; here each counts for what it is. */
@@ -562,12 +430,15 @@ static enum status end_flow(struct analysis *a, struct flow *flow)
 
 enum status analysis_end(struct analysis *a)
 {
+    enum status settled = analysis_settle(a);
+    if (settled != STATUS_OK)
+        return settled;
     for (struct flow *f; (f = flow_nearest_deadline(a->flows)) != NULL;) {
         enum status status = end_flow(a, f);
         if (status != STATUS_OK)
             return status;
     }
-    return STATUS_OK;
+    return endings_settle(a->endings);
 }
 
 /* From run to run */
@@ -575,11 +446,6 @@ enum status analysis_end(struct analysis *a)
 void analysis_set_continued(struct analysis *a, bool *continued)
 {
     a->continued = continued;
-}
-
-int64_t analysis_now(const struct analysis *a)
-{
-    return a->now_ns;
 }
 
 static struct carried_point carried_point_of(struct analysis *a)
@@ -669,7 +535,8 @@ enum status analysis_resume_point(struct analysis *a, struct bytes state, uint32
     return status;
 }
 
-size_t analysis_memory(const struct analysis *a)
+/* Of live flows, as it counts for the cap. */
+static size_t memory_now(const struct analysis *a)
 {
     return flow_count(a->flows) * sizeof(struct flow) + a->connections * CONNECTION_COST +
            a->parked_bytes + a->held_bytes;
@@ -689,9 +556,9 @@ static enum status evict(struct analysis *a)
     struct flow *f;
     if (flow_half_open_count(a->flows) > HALF_OPEN_FLOWS_MAX)
         status = finish_flow(a, flow_nearest_half_open(a->flows), ENDED_EVICTED);
-    if (analysis_memory(a) <= a->options.memory_max)
+    if (memory_now(a) <= a->options.memory_max)
         return status;
-    while (status == STATUS_OK && analysis_memory(a) > a->options.memory_max / 8 * 7 &&
+    while (status == STATUS_OK && memory_now(a) > a->options.memory_max / 8 * 7 &&
            (f = flow_nearest_deadline(a->flows)) != NULL)
         status = finish_flow(a, f, ENDED_EVICTED);
     return status;
@@ -753,8 +620,8 @@ static void choose_client(struct flow *flow, const struct segment *s)
 }
 
 /* What is remembered of the last flow of that key which was where the segment is; false without. */
-static bool find_past(const struct analysis *a, const struct flow_key *key,
-                      const struct segment *s, struct past_flow *ret_past)
+static bool find_past(const struct analysis *a, const struct flow_key *key, const struct segment *s,
+                      struct past_flow *ret_past)
 {
     return past_find(a->past, past_hash(a, key, s->encapsulation), ret_past) &&
            !past_is_over(ret_past, s->at_ns);
@@ -776,9 +643,9 @@ static enum status take_past(struct analysis *a, struct flow *flow, const struct
                                           .syn_count = past.syn_count,
                                           .isn = { past.client_isn },
                                           .isn_known = { true } };
-        half_opens_remove(a->options.half_opens, end_of(flow, SERVER), past.first_ns);
+        half_opens_remove(a->options.half_opens, flow_endpoint(flow, SERVER), past.first_ns);
         if (past.stage_number != PAST_NOT_STAGED)
-            return stage_cancel(a->options.stage, past.stage_number);
+            return endings_cancel(a->endings, past.stage_number, &a->pool);
     } else if (past.kind == PAST_IDLE && (s->flags & TCP_SYN) == 0) {
         flow->continues = true;
     }
@@ -839,9 +706,9 @@ static enum status add_flow(struct analysis *a, const struct flow_key *key, cons
     struct flow *flow = flow_add(a->flows, key, s->at_ns);
     if (flow == NULL)
         return STATUS_NO_MEMORY;
-    flow->file = a->file;
+    flow->file = a->current->file;
     flow->first_packet_no = s->packet_no;
-    flow->interface = interfaces_number(&a->interfaces, a->interface_name);
+    flow->interface = interfaces_number(&a->interfaces, a->current->interface_name);
     choose_client(flow, s);
     *ret_flow = flow;
     return take_past(a, flow, s);
@@ -884,7 +751,8 @@ static enum status open_connection(struct analysis *a, struct flow *flow)
     flow->connection = c;
     flow_hurry(a->flows, flow);
     if (flow->is_counted)
-        half_opens_remove(a->options.half_opens, end_of(flow, SERVER), flow->opening.syn_first_ns);
+        half_opens_remove(a->options.half_opens, flow_endpoint(flow, SERVER),
+                          flow->opening.syn_first_ns);
     flow->is_counted = false;
     bool has_syn = flow->opening.syn_count > 0;
     half_opens_note_connection(a->options.half_opens,
@@ -1042,22 +910,6 @@ static enum status follow_segment(struct analysis *a, struct flow *flow, const s
     return follow_connection(a, flow, side, s);
 }
 
-/* A fragment counts as dropped until the last one completes the packet they are of. */
-static enum drop follow_fragment(struct analysis *a, const struct frame *frame,
-                                 struct segment *ret_segment)
-{
-    struct fragment fragment;
-    struct datagram whole;
-    packet_fragment(frame, &fragment);
-    enum drop reason = fragments_add(a->fragments, &fragment, &whole);
-    if (reason != DROP_NONE)
-        return reason;
-    reason = packet_decode_whole(frame, &fragment, whole.ip, whole.wire_len, ret_segment);
-    a->drops->packets[DROP_FRAGMENT] -= whole.earlier_count;
-    a->drops->packets[reason] += reason != DROP_NONE ? whole.earlier_count : 0;
-    return reason;
-}
-
 /* One frame far ahead of all others has a broken timestamp, which must not end every flow; two in a
  * row follow a pause. */
 static void pass_time(struct analysis *a, int64_t at_ns)
@@ -1068,21 +920,201 @@ static void pass_time(struct analysis *a, int64_t at_ns)
     a->was_far_ahead = is_far_ahead;
 }
 
-enum status analysis_frame(struct analysis *a, const struct frame *frame)
+/* Fragments count as dropped until the last one completes their packet, which may be no segment. */
+static void recount_fragments(const struct decoded *decoded)
 {
-    struct segment s;
-    enum drop reason = packet_decode(frame, &s);
-    if (reason == DROP_FRAGMENT)
-        reason = follow_fragment(a, frame, &s);
-    if (reason != DROP_NONE)
-        return drop(a, reason);
-    pass_time(a, s.at_ns);
-    a->interface_name = frame->interface_name;
+    uint64_t *packets = decoded->drops->packets;
+    packets[DROP_FRAGMENT] -= decoded->fragments;
+    packets[decoded->reason] += decoded->reason != DROP_NONE ? decoded->fragments : 0;
+}
+
+static enum status follow_decoded(struct analysis *a, const struct decoded *decoded)
+{
+    const struct segment *s = &decoded->segment;
     struct flow *flow;
+    a->current = decoded;
+    if (decoded->fragments > 0)
+        recount_fragments(decoded);
+    if (decoded->reason != DROP_NONE)
+        return drop(a, decoded->reason);
+    pass_time(a, s->at_ns);
     enum status status = look_at_silent_flows(a);
     if (status == STATUS_OK)
-        status = find_flow(a, &s, &flow);
-    if (status != STATUS_OK || flow == NULL)
+        status = find_flow(a, s, &flow);
+    return status == STATUS_OK && flow != NULL ? follow_segment(a, flow, s) : status;
+}
+
+/* Frames */
+
+static uint64_t flows_now(const struct analysis *a)
+{
+    return endings_count(a->endings) + flow_count(a->flows);
+}
+
+/* Waits for the memory of several flows at once, not of one after the other. */
+static void fetch_ahead(const struct analysis *a, const struct decoded *at, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        flow_prefetch_slot(a->flows, at[i].flow_hash);
+    for (unsigned i = 0; i < count; i++)
+        flow_prefetch_flow(a->flows, at[i].flow_hash);
+    for (unsigned i = 0; i < count; i++) {
+        flow_prefetch_connection(a->flows, at[i].flow_hash);
+        if (at[i].reason == DROP_NONE)
+            prefetch(at[i].segment.payload.at, RECORD_HEADER_LEN);
+    }
+}
+
+static enum status follow_batch(void *owner, unsigned slot)
+{
+    struct analysis *a = owner;
+    const struct decoded_batch *batch = &a->batches[slot];
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < batch->count && status == STATUS_OK; i++) {
+        unsigned left = batch->count - i;
+        if (i % FETCHED_AHEAD == 0)
+            fetch_ahead(a, &batch->at[i], left < FETCHED_AHEAD ? left : FETCHED_AHEAD);
+        status = follow_decoded(a, &batch->at[i]);
+    }
+    atomic_store_explicit(&a->flows_now, flows_now(a), memory_order_relaxed);
+    atomic_store_explicit(&a->memory_now, memory_now(a), memory_order_relaxed);
+    return status;
+}
+
+static enum status give_batch(struct analysis *a)
+{
+    if (a->filling == NULL)
+        return STATUS_OK;
+    a->filling = NULL;
+    return handover_filled(&a->handover);
+}
+
+static enum status begin_batch(struct analysis *a)
+{
+    unsigned slot;
+    enum status status = handover_next(&a->handover, &slot);
+    if (status != STATUS_OK)
         return status;
-    return follow_segment(a, flow, &s);
+    a->filling = &a->batches[slot];
+    decoded_batch_clear(a->filling);
+    return STATUS_OK;
+}
+
+static enum status add_to_batch(struct analysis *a, const struct decoded *decoded)
+{
+    enum status status = STATUS_OK;
+    if (a->filling != NULL && !decoded_batch_has_room(a->filling, decoded))
+        status = give_batch(a);
+    if (status == STATUS_OK && a->filling == NULL)
+        status = begin_batch(a);
+    return status == STATUS_OK ? decoded_batch_add(a->filling, decoded) : status;
+}
+
+static enum drop join_fragments(struct analysis *a, const struct frame *frame,
+                                struct decoded *decoded)
+{
+    struct fragment fragment;
+    struct datagram whole;
+    packet_fragment(frame, &fragment);
+    enum drop reason = fragments_add(a->fragments, &fragment, &whole);
+    if (reason != DROP_NONE)
+        return reason;
+    decoded->fragments = whole.earlier_count;
+    return packet_decode_whole(frame, &fragment, whole.ip, whole.wire_len, &decoded->segment);
+}
+
+static uint32_t hash_of_flow(const struct analysis *a, const struct segment *s)
+{
+    struct flow_key key = flow_key_of(s);
+    return flow_hash(a->flows, &key);
+}
+
+enum status analysis_frame(struct analysis *a, const struct frame *frame)
+{
+    struct decoded decoded;
+    decoded.fragments = 0;
+    decoded.file = a->file;
+    decoded.drops = a->drops;
+    decoded.interface_name = frame->interface_name;
+    decoded.reason = packet_decode(frame, &decoded.segment);
+    if (decoded.reason == DROP_FRAGMENT)
+        decoded.reason = join_fragments(a, frame, &decoded);
+    if (!a->handover.has_thread)
+        return follow_decoded(a, &decoded);
+    decoded.flow_hash = decoded.reason == DROP_NONE ? hash_of_flow(a, &decoded.segment) : 0;
+    return add_to_batch(a, &decoded);
+}
+
+enum status analysis_settle(struct analysis *a)
+{
+    enum status status = give_batch(a);
+    return status == STATUS_OK ? handover_settle(&a->handover) : status;
+}
+
+uint64_t analysis_flows(const struct analysis *a)
+{
+    return a->handover.has_thread ? atomic_load_explicit(&a->flows_now, memory_order_relaxed)
+                                  : flows_now(a);
+}
+
+size_t analysis_memory(const struct analysis *a)
+{
+    return a->handover.has_thread ? atomic_load_explicit(&a->memory_now, memory_order_relaxed)
+                                  : memory_now(a);
+}
+
+/* Opening and closing */
+
+enum status analysis_open(const struct analysis_options *options, struct analysis **ret_analysis)
+{
+    struct analysis *a = calloc(1, sizeof *a);
+    if (a == NULL)
+        return STATUS_NO_MEMORY;
+    struct endings_options endings = {
+        .stage = options->stage,
+        .open = options->open,
+        .profiles = options->profiles,
+        .neighbours = options->neighbours,
+        .roles = options->roles,
+        .privacy = options->privacy,
+        .wants_thread = options->wants_threads,
+    };
+    a->options = *options;
+    a->past_seed = ~options->seed;
+    a->fragments = fragments_open(options->seed);
+    a->flows = flow_table_open(options->seed);
+    a->past = past_open();
+    a->endings = endings_open(&endings);
+    a->batches = options->wants_threads ? calloc(BATCHES, sizeof *a->batches) : NULL;
+    handover_open(&a->handover, BATCHES, a->batches != NULL, follow_batch, a);
+    if (a->fragments == NULL || a->flows == NULL || a->past == NULL || a->endings == NULL) {
+        analysis_close(a);
+        return STATUS_NO_MEMORY;
+    }
+    *ret_analysis = a;
+    return STATUS_OK;
+}
+
+void analysis_close(struct analysis *a)
+{
+    if (a == NULL)
+        return;
+    handover_close(&a->handover);
+    for (unsigned i = 0; i < BATCHES && a->batches != NULL; i++)
+        decoded_batch_done(&a->batches[i]);
+    free(a->batches);
+    if (a->flows != NULL)
+        for (struct flow *f; (f = flow_nearest_deadline(a->flows)) != NULL;)
+            free_flow(a, f);
+    endings_close(a->endings);
+    flow_table_close(a->flows);
+    past_close(a->past);
+    fragments_close(a->fragments);
+    secrets_close(a->secrets);
+    connection_pool_done(&a->pool);
+    buffer_done(&a->packed);
+    buffer_done(&a->state);
+    buffer_done(&a->half_open);
+    interfaces_done(&a->interfaces);
+    free(a);
 }

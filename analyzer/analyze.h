@@ -35,20 +35,12 @@ struct analysis_options {
     size_t memory_max;             /* bytes of live flows; the ones nearest to their idle limit are
                                       closed as evicted when it is reached */
     uint64_t seed;                 /* of the flow table */
+    bool wants_threads;            /* its work is shared by several, with the same result */
 };
 
 MUST_USE enum status analysis_open(const struct analysis_options *options,
                                    struct analysis **ret_analysis);
 void analysis_close(struct analysis *a);
-
-/* What is known of a flow beside its facts: stands behind them in its item on the stage. */
-struct stage_mark {
-    uint32_t resumed; /* number of the flow of an earlier run that goes on in it + 1; 0 = none */
-    bool has_row;     /* a row of its name that is there is to be replaced */
-    bool is_open;     /* it is live at the end, and its state is on the other stage */
-    struct bytes interface; /* name of its first packet's, a view into the item; empty = none */
-};
-struct stage_mark stage_mark_of(struct bytes item);
 
 /* Before flows are resumed: where to note, by their number, those that had packets or ended, so
  * that row and state are to be replaced. Not owned. */
@@ -67,34 +59,34 @@ MUST_USE enum status analysis_resume_flow(struct analysis *a, uint32_t number, s
 /* After analysis_end(): appends what the point is to be resumed from. STATUS_NO_MEMORY. */
 MUST_USE enum status analysis_leave_point(struct analysis *a, struct buffer *out);
 
-/* The largest time of a frame, as far as it is to be believed; 0 before the first. */
-int64_t analysis_now(const struct analysis *a);
-
-/* The frames that follow are of that file of the run. */
-void analysis_begin_file(struct analysis *a, uint32_t file);
-
-/* The same while several files are read at once: what is not used of it is counted in *drops. */
+/*
+ * The frames that follow are of that file of the run; what is not used of it is counted in *drops,
+ * which is complete after analysis_settle().
+ */
 void analysis_use_file(struct analysis *a, uint32_t file, struct drop_counts *drops);
 
 /* Adds TLS key log lines that the captures of this point brought. STATUS_NO_MEMORY or STATUS_OK. */
 MUST_USE enum status analysis_secrets(struct analysis *a, struct bytes key_log);
 
-/* Takes a frame. STATUS_OK whatever is in it; STATUS_NO_MEMORY, STATUS_IO of the stage. */
+/*
+ * Takes a frame, of a file in use, whose interface has its name until analysis_settle(). STATUS_OK
+ * whatever is in it; STATUS_NO_MEMORY, STATUS_IO of the stage, perhaps for an earlier one.
+ */
 MUST_USE enum status analysis_frame(struct analysis *a, const struct frame *frame);
+
+/* Waits until all frames that it took are followed; statuses are those of analysis_frame(). */
+MUST_USE enum status analysis_settle(struct analysis *a);
 
 /* Ends all live flows: the captures of this point are over. */
 MUST_USE enum status analysis_end(struct analysis *a);
 
-/* What was not used of the current file, by reason. */
-const struct drop_counts *analysis_drops(const struct analysis *a);
-
 /* Flows without the name of their interface, since their point has too many (interfaces.h). */
 uint64_t analysis_unnamed_flows(const struct analysis *a);
 
-/* Flows finished so far, and live ones, for progress. */
+/* Flows finished so far, and live ones, for progress: a moment ago, where threads are at work. */
 uint64_t analysis_flows(const struct analysis *a);
 
-/* Bytes of live flows, as they count for memory_max. */
+/* Bytes of live flows, as they count for memory_max; likewise. */
 size_t analysis_memory(const struct analysis *a);
 
 #endif

@@ -42,6 +42,16 @@ static inline struct bytes bytes_first(struct bytes b, size_t n)
     return (struct bytes){ b.at, n < b.len ? n : b.len };
 }
 
+/* The view that shows in a copy what `view` shows in the original, in which it lies. */
+static inline struct bytes bytes_moved(struct bytes view, struct bytes original, struct bytes copy)
+{
+    if (view.len == 0)
+        return (struct bytes){ 0 };
+    size_t before = (size_t)(view.at - original.at);
+    assert(view.at >= original.at && before + view.len <= original.len);
+    return bytes_first(bytes_after(copy, before), view.len);
+}
+
 static inline bool bytes_equal(struct bytes a, struct bytes b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);

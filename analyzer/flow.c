@@ -89,6 +89,11 @@ struct flow_key flow_key_of(const struct segment *s)
                                                    : (struct flow_key){ s->to, s->from };
 }
 
+const struct endpoint *flow_endpoint(const struct flow *flow, enum side side)
+{
+    return (side == CLIENT) == flow->low_is_client ? &flow->key.low : &flow->key.high;
+}
+
 enum side flow_side_of(const struct flow *flow, const struct segment *s)
 {
     return endpoint_equal(&s->from, &flow->key.low) == flow->low_is_client ? CLIENT : SERVER;

@@ -103,6 +103,8 @@ void flow_prefetch_slot(const struct flow_table *t, uint32_t hash);
 void flow_prefetch_flow(const struct flow_table *t, uint32_t hash);
 void flow_prefetch_connection(const struct flow_table *t, uint32_t hash);
 
+const struct endpoint *flow_endpoint(const struct flow *flow, enum side side);
+
 /* Which side of the flow sent a segment of its key. */
 enum side flow_side_of(const struct flow *flow, const struct segment *s);
 

@@ -4,6 +4,7 @@
 #include "carry.h"
 #include "continuation.h"
 #include "crew.h"
+#include "ending.h"
 #include "knowledge.h"
 #include "label.h"
 #include "neighbour.h"
@@ -293,6 +294,7 @@ static enum status open_crew(struct ingest *i)
             .privacy = &i->privacy,
             .store = i->store,
             .store_lock = &i->store_lock,
+            .wants_threads = ingest_jobs(i) < thread_cpus(),
         },
         .points = i->points,
         .point_count = count,

@@ -183,6 +183,12 @@ static const char *stage_failure(const struct run_point *p)
     return strcmp(first, "out of memory") != 0 ? first : stage_error(p->open);
 }
 
+/* A status of the analysis, with the words of its stages. */
+static enum status of_analysis(struct reading *r, enum status status)
+{
+    return status == STATUS_IO ? fail(r, status, "%s", stage_failure(r->point)) : status;
+}
+
 static enum status begin(struct reading *r)
 {
     struct run_point *p = r->point;
@@ -215,6 +221,7 @@ static enum status begin(struct reading *r)
         .privacy = o->privacy,
         .memory_max = o->live_memory,
         .seed = o->seed,
+        .wants_threads = o->wants_threads,
     };
     return analysis_open(&options, &r->analysis);
 }
@@ -248,7 +255,7 @@ static enum status end(struct reading *r)
     p->complete = status == STATUS_OK;
     for (size_t k = 0; k < p->file_count; k++)
         p->has_rows |= p->complete && p->files[k].state == FILE_READ;
-    return status == STATUS_IO ? fail(r, status, "%s", stage_failure(p)) : status;
+    return of_analysis(r, status);
 }
 
 /* Before the first file that is not known: goes on where the last run stopped. */
@@ -283,14 +290,10 @@ static enum status restart(struct reading *r)
     return begin(r);
 }
 
-/* Frames are counted as dropped of the file that they are of. */
 static void switch_file(struct reading *r, struct run_file *f)
 {
-    if (r->current != NULL)
-        drop_counts_add(&r->current->drops, analysis_drops(r->analysis));
     r->current = f;
-    if (f != NULL)
-        analysis_begin_file(r->analysis, (uint32_t)(r->point->first_file + index_of(r, f)));
+    analysis_use_file(r->analysis, (uint32_t)(r->point->first_file + index_of(r, f)), &f->drops);
 }
 
 static void note_too_many(struct reading *r, const struct run_file *f)
@@ -445,15 +448,18 @@ static enum status end_file(struct reading *r, struct run_file *f, enum status r
     const struct order *order = interleave_find(r->interleave, index);
     const struct capture *capture = order_capture(order);
     bool known;
+    enum status status = analysis_settle(r->analysis); /* what it has of the capture is gone now */
+    if (status != STATUS_OK)
+        return of_analysis(r, status);
     if (r->current == f)
-        switch_file(r, NULL);
+        r->current = NULL;
     f->info = capture_info(capture);
     f->disorder = order_found(order);
     list_interfaces(capture, &f->interfaces);
     hex_text((struct bytes){ f->info.content.octet, sizeof f->info.content.octet }, f->content_hex);
     note_how_it_ended(r, f, capture, reading);
     interleave_remove(r->interleave, index);
-    enum status status = is_known(r, f, f->content_hex, &known);
+    status = is_known(r, f, f->content_hex, &known);
     if (status != STATUS_OK)
         return status;
     if (known) {
@@ -501,7 +507,7 @@ static enum status take_frame(struct reading *r, const struct frame *frame, stru
     enum status status = read_secrets(r, f);
     if (status == STATUS_OK)
         status = analysis_frame(r->analysis, frame);
-    return status == STATUS_IO ? fail(r, status, "%s", stage_failure(r->point)) : status;
+    return of_analysis(r, status);
 }
 
 /* When the next file of the point must be open: a little before it starts, some frames are late. */

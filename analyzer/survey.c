@@ -189,10 +189,11 @@ static enum status survey_capture(struct survey *s, struct capture *c, struct su
     enum status status = tools->analysis == NULL ? tools_open(tools) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
-    analysis_begin_file(tools->analysis, 0);
+    struct drop_counts drops = { 0 };
+    analysis_use_file(tools->analysis, 0, &drops);
     status = read_frames(s, c, watch, tools->analysis, ret_whole);
     struct capture_info info = capture_info(c);
-    count_file(s, &info, analysis_drops(tools->analysis));
+    count_file(s, &info, &drops);
     return status;
 }
 

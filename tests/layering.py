@@ -15,10 +15,10 @@ import sys
 # Level by level, what lies there; a module is its .c and .h file.
 LEVELS = [
     # base: plain values and text
-    "bytes buffer varint decimal coder status drop hash prefetch slots thread endpoint frame text moment progress "
+    "bytes buffer varint decimal coder status drop hash prefetch slots thread handover endpoint frame text moment progress "
     "tally",
     # pure parsers of bytes
-    "layer packet link tunnel hello names ja4 http2 ticket secrets decrypt content",
+    "layer packet decoded link tunnel hello names ja4 http2 ticket secrets decrypt content",
     # what is remembered of a connection
     "facts facts_pack facts_json fragment opening flow stream record message preamble keyed tls "
     "connection border half_open past stage interfaces",
@@ -36,7 +36,7 @@ LEVELS = [
     "export_table row_binary http clickhouse export "
     "words shift measure windows scope onset change cause mix clues watch incident",
     # the program
-    "row analyze continuation notes run_point reading crew writer knowledge setting set_regions rejudge forget check ingest survey doctor cli main",
+    "row ending analyze continuation notes run_point reading crew writer knowledge setting set_regions rejudge forget check ingest survey doctor cli main",
 ]
 
 # Made from schema/ at build time: plain values for everyone, SQL text for the files named here.

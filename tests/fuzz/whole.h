@@ -77,6 +77,7 @@ static inline bool next_frame(struct trace *t, struct frame *ret_frame)
 struct whole {
     struct analysis_options options;
     struct analysis *analysis;
+    struct drop_counts drops;
 };
 
 /* open: where flows go that are live at the end; NULL = with the others. */
@@ -95,7 +96,7 @@ static inline void whole_open(struct whole *w, struct stage *open)
     check(w->options.stage != NULL && w->options.half_opens != NULL && w->options.roles != NULL);
     check(w->options.profiles != NULL && w->options.neighbours != NULL);
     check(analysis_open(&w->options, &w->analysis) == STATUS_OK);
-    analysis_begin_file(w->analysis, 0);
+    analysis_use_file(w->analysis, 0, &w->drops);
 }
 
 static inline void whole_close(struct whole *w)

@@ -457,6 +457,7 @@ static struct carried_point carried_point_of(struct analysis *a)
         .past = a->past,
         .half_opens = a->options.half_opens,
         .neighbours = a->options.neighbours,
+        .roles = a->options.roles,
         .interfaces = &a->interfaces,
         .half_open = a->half_open,
     };

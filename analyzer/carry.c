@@ -197,6 +197,7 @@ static void code_point(struct coder *c, struct carried_point *p)
     past_code(c, p->past, p->now_ns);
     half_opens_code(c, p->half_opens, p->now_ns / NS_PER_SECOND - HALF_OPEN_KEPT_S);
     neighbours_code(c, p->neighbours, p->now_ns);
+    roles_code(c, p->roles, p->now_ns);
     interfaces_code(c, p->interfaces);
     code_half_open(c, &p->half_open);
 }

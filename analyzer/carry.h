@@ -11,10 +11,11 @@
 #include "interfaces.h"
 #include "neighbour.h"
 #include "past.h"
+#include "roles.h"
 
 /* Raised whenever anything that is packed changes: facts, streams, TLS, flows. State of another
  * version is not gone on with. */
-enum { CARRY_VERSION = 4 };
+enum { CARRY_VERSION = 5 };
 
 /* Packets of the last second of a run may have copies in the next. */
 #define CARRY_RECENT_NS NS_PER_SECOND
@@ -47,6 +48,7 @@ struct carried_point {
     struct past *past;
     struct half_opens *half_opens;
     struct neighbours *neighbours;
+    struct roles *roles;
     struct interfaces *interfaces;
     struct buffer half_open; /* half-open flows without a row, each packed, behind its length */
 };

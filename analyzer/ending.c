@@ -125,7 +125,7 @@ static enum status learn(const struct endings_options *o, const struct ending *e
             neighbours_add(o->neighbours, &f->client.address, f->start_ns, client_rtt_by_ack(f));
     if (status == STATUS_OK && o->roles != NULL && f->packets[SERVER] > 0 &&
         f->ended != ENDED_RESET)
-        status = roles_add(o->roles, &f->server.address, &f->client.address);
+        status = roles_add(o->roles, &f->server.address, &f->client.address, f->start_ns);
     return status;
 }
 

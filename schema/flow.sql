@@ -166,8 +166,9 @@ CREATE TABLE flow (
         -- 'unknown' where neither side is known to be ours [region]
     leg_basis TEXT CHECK (leg_basis = 'local' OR leg_basis = 'guess'),
         -- what leg rests on: 'local' the prefixes of --local, 'guess' without them: an address that
-        -- answered at least 8 different clients at this capture point in this run is ours; NULL
-        -- with leg 'unknown' [roles]
+        -- answered at least 8 different clients at this capture point, in this run or in those
+        -- before it, is ours until a week of captures shows no client of it; NULL with leg
+        -- 'unknown' [roles]
     client_region TEXT,
         -- region of the client; NULL when nothing says one [region]
     client_region_basis TEXT CHECK (

@@ -8,9 +8,11 @@ The packets of the captures are put into one, in order of time, and come to the 
 of production: a file that grows between runs and is cut in the middle of a packet, a ring that
 overwrites its files, a file that was forgotten, two files with the same packets, a point that is
 read anew. The flows must be those of all packets in one file; and what is forgotten stays away.
+Which addresses are ours is learned over all runs of a point.
 """
 import pathlib
 import shutil
+import socket
 import sqlite3
 import struct
 import subprocess
@@ -221,8 +223,54 @@ def what_is_forgotten(scene):
     scene.run("forget", "forget.db", "--before", "soon", status=1)
 
 
+def connection(hour, client, server):
+    """A connection of raw IPv4 packets that a client opens, is answered in, and closes."""
+    def packet(milliseconds, from_client, seq, ack, flags, payload=b""):
+        ends = [socket.inet_aton(client), socket.inet_aton(server)]
+        ports = [40000, 443]
+        if not from_client:
+            ends.reverse()
+            ports.reverse()
+        tcp = struct.pack(">HHIIBBHHH", *ports, seq, ack, 0x50, flags, 65535, 0, 0) + payload
+        ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 1, 0x4000, 60, 6, 0, *ends) + tcp
+        return struct.pack("<IIII", 1700000000 + 3600 * hour, milliseconds * 1000, len(ip),
+                           len(ip)) + ip
+    syn, ack, push, fin = 2, 16, 24, 17
+    return [packet(0, True, 99, 0, syn), packet(1, False, 499, 100, syn | ack),
+            packet(2, True, 100, 500, push, b"question"),
+            packet(3, False, 500, 108, push, b"answer"),
+            packet(4, False, 506, 108, fin), packet(5, True, 108, 507, fin),
+            packet(6, False, 507, 109, ack)]
+
+
+def who_serves_many(scene):
+    """No hour has eight clients of the edge: their sum tells that it is ours, until it is silent."""
+    edge, origin, name = "192.0.2.1", "198.51.100.7", "legs.db"
+    scene.header = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 101)
+
+    def hour(number, clients):
+        packets = connection(number, edge, origin)
+        for client in clients:
+            packets += connection(number, f"203.0.113.{client}", edge)
+        scene.write(f"w{number}.pcap", packets)
+        scene.ingest(name, scene.directory)
+        start = (1700000000 + 3600 * number) * 10**9
+        return scene.query(name, "SELECT DISTINCT server_ip, leg, leg_basis FROM flow WHERE "
+                                 f"start_epoch_ns BETWEEN {start} AND {start + 10**9} ORDER BY 1")
+
+    unknown = [(edge, "unknown", None), (origin, "unknown", None)]
+    known = [(edge, "inbound", "guess"), (origin, "outbound", "guess")]
+    week = 7 * 24
+    for number, clients, wanted in ((0, [1, 2, 3], unknown), (1, [2, 3, 4], unknown),
+                                    (2, [5, 6, 7], unknown), (3, [8], known), (4, [1], known),
+                                    (4 + week, [1], known), (5 + 2 * week, [], known[1:]),
+                                    (6 + 2 * week, [1], unknown)):
+        found = hour(number, clients)
+        scene.expect(found == wanted, f"hour {number}: {found}, wanted {wanted}")
+
+
 SCENES = [a_growing_file, a_cut_file_is_damaged, a_ring, an_older_file, other_labels,
-          overlapping_files, what_is_forgotten]
+          overlapping_files, what_is_forgotten, who_serves_many]
 
 
 def main():

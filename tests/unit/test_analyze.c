@@ -28,6 +28,7 @@ static struct run_of_packets begin_run(size_t memory_max)
                                              .half_opens = half_opens_open(1),
                                              .profiles = profiles_open(),
                                              .neighbours = neighbours_open(1),
+                                             .roles = roles_open(1),
                                              .memory_max = memory_max,
                                              .seed = 1 } };
     r.drops = calloc(1, sizeof *r.drops);
@@ -61,6 +62,7 @@ static void end_run(struct run_of_packets *r)
     half_opens_close(r->options.half_opens);
     profiles_close(r->options.profiles);
     neighbours_close(r->options.neighbours);
+    roles_close(r->options.roles);
 }
 
 struct packet {

@@ -66,7 +66,7 @@ static void see_clients(struct roles *r, const struct address *server)
 {
     for (uint8_t i = 0; i < ROLE_CLIENTS; i++) {
         struct address client = address_of_ipv4((const uint8_t[]){ 203, 0, 113, i });
-        cr_assert_eq(roles_add(r, server, &client), STATUS_OK);
+        cr_assert_eq(roles_add(r, server, &client, 0), STATUS_OK);
     }
 }
 

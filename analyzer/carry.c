@@ -25,6 +25,13 @@ static void code_endpoint(struct coder *c, struct endpoint *e)
     code_u16(c, &e->port);
 }
 
+/* A field of one bit, which has no address. */
+static bool coded_bit(struct coder *c, bool value)
+{
+    code_bool(c, &value);
+    return value;
+}
+
 static void code_opening(struct coder *c, struct opening *o)
 {
     code_time(c, &o->syn_first_ns);
@@ -33,7 +40,7 @@ static void code_opening(struct coder *c, struct opening *o)
     code_u16(c, &o->mss[CLIENT]);
     code_bool(c, &o->isn_known[CLIENT]);
     code_u16(c, &o->syn_count);
-    code_bool(c, &o->syn_has_timestamp);
+    o->syn_has_timestamp = coded_bit(c, o->syn_has_timestamp);
     code_u32(c, &o->syn_first_timestamp);
     code_u32(c, &o->syn_timestamp);
     code_u16(c, &o->syn_ack_count);
@@ -48,13 +55,13 @@ static void code_answer(struct coder *c, struct opening *o)
     code_u32(c, &o->isn[SERVER]);
     code_u16(c, &o->mss[SERVER]);
     code_bool(c, &o->isn_known[SERVER]);
-    code_bool(c, &o->syn_ack_has_timestamp);
+    o->syn_ack_has_timestamp = coded_bit(c, o->syn_ack_has_timestamp);
     code_u32(c, &o->syn_ack_timestamp);
     code_u32(c, &o->other_server_isn);
-    code_bool(c, &o->has_other_server_isn);
-    code_bool(c, &o->syn_rtt_ambiguous);
-    code_bool(c, &o->time_went_back);
-    code_bool(c, &o->fast_open);
+    o->has_other_server_isn = coded_bit(c, o->has_other_server_isn);
+    o->syn_rtt_ambiguous = coded_bit(c, o->syn_rtt_ambiguous);
+    o->time_went_back = coded_bit(c, o->time_went_back);
+    o->fast_open = coded_bit(c, o->fast_open);
 }
 
 /* What most flows have none of: they lie in one encapsulation, which is none. */
@@ -64,9 +71,9 @@ static void code_rare(struct coder *c, struct flow *f)
     code_u16(c, &f->tunnel);
     code_u32(c, &f->encapsulation[0]);
     code_u32(c, &f->encapsulation[1]);
-    f->encapsulation_count = (uint8_t)code_number(c, f->encapsulation_count, 2);
+    f->encapsulation_count = code_number(c, f->encapsulation_count, 2) & 3;
     code_u8(c, &f->interface);
-    code_bool(c, &f->continues);
+    f->continues = coded_bit(c, f->continues);
     code_u8(c, &f->ends);
     code_bool(c, &f->payload_seen[CLIENT]);
     code_bool(c, &f->payload_seen[SERVER]);
@@ -95,8 +102,8 @@ static void code_flow(struct coder *c, struct flow *f)
         code_u32(c, &f->packets[side]);
         code_u8(c, &f->ttl[side]);
     }
-    code_bool(c, &f->low_is_client);
-    code_bool(c, &f->is_counted);
+    f->low_is_client = coded_bit(c, f->low_is_client);
+    f->is_counted = coded_bit(c, f->is_counted);
     f->client_basis = (uint8_t)code_number(c, f->client_basis, CLIENT_BY_ORDER);
     code_bool(c, &rare);
     if (rare)

@@ -27,6 +27,7 @@ enum {
     ALL_BUCKETS = WHEEL_BUCKETS + HALF_OPEN_BUCKETS,
 };
 #define NO_INDEX UINT32_MAX
+_Static_assert(sizeof(struct flow) <= 208, "there may be millions of them");
 
 struct flow_table {
     struct slots slots; /* index + 1 by hash of the key */

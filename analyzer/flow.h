@@ -27,31 +27,31 @@ struct parked {
 
 struct flow {
     struct flow_key key;
-    uint32_t index;          /* of this flow; constant */
-    uint32_t next, previous; /* in its bucket of deadlines, or the list of free ones */
-    uint32_t file;           /* index of the file of its first packet */
-    uint64_t first_packet_no;
-    int64_t first_ns, last_ns; /* of its packets; last_ns is the largest */
-    struct opening opening;
+    uint32_t index;                /* of this flow; constant */
+    uint32_t next, previous;       /* in its bucket of deadlines, or the list of free ones */
     struct connection *connection; /* NULL while half-open, and while parked */
     struct parked *parked;         /* instead of it */
-    bool restless;                 /* it could not be parked when that was tried last */
-    uint32_t packets[2];           /* while half-open; the connection counts its own */
-    uint32_t copies;               /* SYNs captured twice */
-    uint32_t encapsulation[2];     /* the first ones that its packets had (border.h) */
-    uint32_t resumed;              /* number of a flow of an earlier run + 1; 0 = of this run */
-    uint8_t ttl[2];
+    int64_t first_ns, last_ns;     /* of its packets; last_ns is the largest */
+    uint64_t first_packet_no;
+    struct opening opening;
+    uint32_t file;             /* index of the file of its first packet */
+    uint32_t packets[2];       /* while half-open; the connection counts its own */
+    uint32_t copies;           /* SYNs captured twice */
+    uint32_t encapsulation[2]; /* the first ones that its packets had (border.h) */
+    uint32_t resumed;          /* number of a flow of an earlier run + 1; 0 = of this run */
     uint16_t bucket;
     uint16_t tunnel;
-    uint8_t encapsulation_count;
-    uint8_t interface; /* number of the first packet's, in interfaces.h */
-    bool low_is_client;
-    bool continues;
-    bool is_counted;      /* as half-open, in half_open.h */
-    bool has_row;         /* a row of the database is to be replaced by what it becomes */
-    bool is_touched;      /* resumed: it had packets in this run */
+    uint8_t ttl[2];
+    uint8_t interface;    /* number of the first packet's, in interfaces.h */
     uint8_t client_basis; /* enum client_basis */
     uint8_t ends;         /* enum flow_ending bits */
+    uint8_t encapsulation_count : 2;
+    bool low_is_client : 1;
+    bool continues : 1;
+    bool restless : 1;   /* it could not be parked when that was tried last */
+    bool is_counted : 1; /* as half-open, in half_open.h */
+    bool has_row : 1;    /* a row of the database is to be replaced by what it becomes */
+    bool is_touched : 1; /* resumed: it had packets in this run */
     bool payload_seen[2];
 };
 

@@ -20,7 +20,7 @@ struct neighbours;
 struct neighbours *neighbours_open(uint64_t seed); /* NULL without memory */
 void neighbours_close(struct neighbours *n);
 
-/* Adds a round trip that a flow of the client showed. */
+/* Adds a round trip that a flow of the client showed; of more than a minute it is none. */
 MUST_USE enum status neighbours_add(struct neighbours *n, const struct address *client,
                                     int64_t start_ns, int64_t rtt_ns);
 
@@ -28,7 +28,8 @@ MUST_USE enum status neighbours_add(struct neighbours *n, const struct address *
 int64_t neighbours_least(const struct neighbours *n, const struct address *client,
                          int64_t start_ns);
 
-/* Packs what may matter to a flow that begins at now_ns or later, or adds what was packed. */
+/* Packs what may matter to a flow that begins at now_ns or later, or fills an empty table with what
+ * was packed, which then has the seed of that one. */
 void neighbours_code(struct coder *c, struct neighbours *n, int64_t now_ns);
 
 #endif

@@ -23,11 +23,11 @@ struct opening {
     uint16_t syn_count, syn_ack_count;
     uint16_t mss[2];
     bool isn_known[2];
-    bool has_other_server_isn;
-    bool syn_has_timestamp, syn_ack_has_timestamp;
-    bool syn_rtt_ambiguous;
-    bool time_went_back; /* SYN/ACK recorded before its SYN */
-    bool fast_open;      /* data in the SYN, acknowledged by the SYN/ACK */
+    bool has_other_server_isn : 1;
+    bool syn_has_timestamp : 1, syn_ack_has_timestamp : 1;
+    bool syn_rtt_ambiguous : 1;
+    bool time_went_back : 1; /* SYN/ACK recorded before its SYN */
+    bool fast_open : 1;      /* data in the SYN, acknowledged by the SYN/ACK */
 };
 
 enum opening_note {

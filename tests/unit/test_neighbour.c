@@ -49,6 +49,7 @@ Test(neighbour, what_is_no_round_trip_is_left_out)
     add(n, 1, 100 * MINUTE, 0);
     add(n, 1, 100 * MINUTE, -5);
     add(n, 1, 100 * MINUTE, INT64_MIN);
+    add(n, 1, 100 * MINUTE, 2 * MINUTE);
     cr_assert_eq(least(n, 1, 100 * MINUTE), INT64_MIN);
     neighbours_close(n);
 }
@@ -64,4 +65,25 @@ Test(neighbour, beyond_the_cap_the_known_ones_stay)
     add(n, 7, MINUTE * 100, 2);
     cr_assert_eq(least(n, 7, MINUTE * 100), 2, "but they are still brought up to date");
     neighbours_close(n);
+}
+
+Test(neighbour, what_may_matter_to_a_later_flow_is_packed)
+{
+    const int64_t last_minute = INT64_MAX / MINUTE;
+    struct buffer packed = { 0 };
+    struct neighbours *n = neighbours_open(1), *again = neighbours_open(2);
+    for (uint32_t i = 0; i < 3000; i++)
+        add(n, i, (last_minute - i % 30) * MINUTE, 1 + i);
+    struct coder to = coder_to(&packed);
+    neighbours_code(&to, n, last_minute * MINUTE);
+    struct coder of = coder_of((struct bytes){ packed.at, packed.len });
+    neighbours_code(&of, again, 0);
+    cr_assert(!to.failed && !of.failed && of.in.rest.len == 0);
+    for (uint32_t i = 0; i < 3000; i++) {
+        bool is_kept = i % 30 <= NEIGHBOUR_MINUTES + 1;
+        cr_assert_eq(least(again, i, (last_minute - i % 30) * MINUTE), is_kept ? 1 + i : INT64_MIN);
+    }
+    neighbours_close(n);
+    neighbours_close(again);
+    buffer_done(&packed);
 }

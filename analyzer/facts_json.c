@@ -6,8 +6,7 @@
 #include "facts.h"
 
 #include "decimal.h"
-
-#include <jansson.h>
+#include "json.h"
 
 enum {
     BITS_LEN = (FACTS_SCALAR_COUNT + 3) / 4,
@@ -221,9 +220,22 @@ struct scale {
     uint64_t first_packet_no;
 };
 
-static int64_t element(const json_t *array, size_t i)
+/* Numbers of an array; those that are not there are 0. */
+struct numbers {
+    struct json_integer at[FACTS_SCALAR_COUNT];
+    size_t count;
+};
+
+static_assert((int)FACTS_SCALAR_COUNT > (int)RECORD_FIELDS, "numbers hold a record too");
+
+static void read_numbers(struct reader *items, size_t most, struct numbers *ret_numbers)
 {
-    return json_integer_value(json_array_get(array, i));
+    ret_numbers->count = json_integers(items, ret_numbers->at, most);
+}
+
+static int64_t element(const struct numbers *n, size_t i)
+{
+    return i < n->count ? n->at[i].value : 0;
 }
 
 static int64_t at_least(int64_t least, int64_t value)
@@ -232,10 +244,10 @@ static int64_t at_least(int64_t least, int64_t value)
 }
 
 /* A duration; one that is null, not there or no duration was not seen: 0. */
-static int64_t duration_of(const json_t *value, int64_t unit)
+static int64_t duration_of(int64_t count, int64_t unit)
 {
     int64_t ns;
-    return __builtin_mul_overflow((int64_t)json_integer_value(value), unit, &ns) ? 0 : ns;
+    return __builtin_mul_overflow(count, unit, &ns) ? 0 : ns;
 }
 
 /* A time that counts from base; what is null or no time was not seen. With all times in this range
@@ -249,21 +261,27 @@ static int64_t time_of(int64_t count, int64_t base, int64_t unit)
 }
 
 /* The same of an element; one that was left out is 0, as all that stand at the end. */
-static int64_t time_at(const json_t *array, size_t i, int64_t base, int64_t unit)
+static int64_t time_at(const struct numbers *n, size_t i, int64_t base, int64_t unit)
 {
-    const json_t *value = json_array_get(array, i);
-    bool seen = value == NULL || json_is_integer(value);
-    return seen ? time_of(json_integer_value(value), base, unit) : 0;
+    bool seen = i >= n->count || n->at[i].is;
+    return seen ? time_of(element(n, i), base, unit) : 0;
 }
 
-static bool read_endpoint(const json_t *array, struct endpoint *ret_endpoint)
+static bool read_endpoint(struct bytes array, struct endpoint *ret_endpoint)
 {
-    const char *text = json_string_value(json_array_get(array, 0));
-    ret_endpoint->port = (uint16_t)element(array, 1);
-    return text != NULL && address_parse(text, &ret_endpoint->address);
+    struct reader items = json_items(array);
+    struct bytes text, port;
+    struct buffer space = { 0 };
+    char words[ADDRESS_TEXT_SIZE] = "";
+    bool ok = json_next(&items, &text) && json_text(text, &space, &text) && text.len < sizeof words;
+    if (ok)
+        memcpy(words, text.at, text.len);
+    buffer_done(&space);
+    ret_endpoint->port = json_next(&items, &port) ? (uint16_t)json_integer(port).value : 0;
+    return ok && address_parse(words, &ret_endpoint->address);
 }
 
-static struct record read_record(const json_t *a, struct scale s)
+static struct record read_record(const struct numbers *a, struct scale s)
 {
     struct record r = {
         .side = element(a, 0) == SERVER ? SERVER : CLIENT,
@@ -286,18 +304,18 @@ static struct record read_record(const json_t *a, struct scale s)
     return r;
 }
 
-/* The bits of scalars, and where the values of those that are set stand. */
+/* The bits of scalars, and the values of those that are set. */
 struct scalars {
-    const json_t *array;
-    const char *bits;
-    size_t bits_len, next;
+    struct numbers values;
+    struct bytes bits;
+    size_t next;
 };
 
 static bool bit_is_set(const struct scalars *s, unsigned number)
 {
-    if (number / 4 >= s->bits_len)
+    if (number / 4 >= s->bits.len)
         return false;
-    char c = s->bits[number / 4];
+    char c = (char)s->bits.at[number / 4];
     unsigned digit = c >= 'a' ? (unsigned)(c - 'a') + 10 : (unsigned)(c - '0');
     return (digit >> (number % 4) & 1) != 0;
 }
@@ -306,14 +324,17 @@ static int64_t read_scalar(struct scalars *s, unsigned number, bool is_time, str
 {
     if (!bit_is_set(s, number))
         return 0;
-    int64_t value = element(s->array, s->next++);
+    int64_t value = element(&s->values, s->next++);
     return is_time ? time_of(value, scale.start_ns, scale.unit) : value;
 }
 
-static void read_scalars(const json_t *array, struct scale scale, struct facts *f)
+static void read_scalars(struct bytes array, struct scale scale, struct facts *f)
 {
-    const char *bits = json_string_value(json_array_get(array, 0));
-    struct scalars s = { array, bits, bits == NULL ? 0 : strlen(bits), 1 };
+    struct reader items = json_items(array);
+    struct scalars s = { 0 };
+    struct bytes first;
+    if (json_next(&items, &first) && json_text(first, NULL, &s.bits))
+        read_numbers(&items, FACTS_SCALAR_COUNT, &s.values);
     unsigned number = 0;
 #define READ(type, name) f->name = (type)read_scalar(&s, number++, FACTS_IS_TIME(type), scale);
 #define READ_2(type, name) READ(type, name[CLIENT]) READ(type, name[SERVER])
@@ -322,62 +343,108 @@ static void read_scalars(const json_t *array, struct scale scale, struct facts *
 #undef READ_2
 }
 
-static bool read_records(const json_t *records, struct scale scale, struct facts *f)
+static bool read_records(struct bytes records, struct scale scale, struct facts *f)
 {
-    for (size_t i = 0; i < json_array_size(records) && i < RECORDS_MAX; i++) {
+    struct reader items = json_items(records);
+    struct bytes one;
+    while (f->record_count < RECORDS_MAX && json_next(&items, &one)) {
+        struct numbers fields;
+        struct reader values = json_items(one);
         struct record *r = facts_add_record(f);
         if (r == NULL)
             return false;
-        *r = read_record(json_array_get(records, i), scale);
+        read_numbers(&values, RECORD_FIELDS, &fields);
+        *r = read_record(&fields, scale);
     }
     return true;
 }
 
-static void read_resends(const json_t *resends, struct scale scale, struct facts *f)
+static void read_resends(struct bytes resends, struct scale scale, struct facts *f)
 {
-    for (size_t i = 0; i < json_array_size(resends) && i < RESENDS_MAX; i++) {
-        const json_t *a = json_array_get(resends, i);
+    struct reader items = json_items(resends);
+    struct bytes one;
+    while (f->resend_count < RESENDS_MAX && json_next(&items, &one)) {
+        struct numbers a;
+        struct reader values = json_items(one);
+        read_numbers(&values, RECORD_FIELDS, &a);
         f->resends[f->resend_count++] = (struct resend){
-            .side = element(a, 0) == SERVER ? SERVER : CLIENT,
-            .at_ns = time_at(a, 1, scale.start_ns, scale.unit),
-            .wait_ns = at_least(0, duration_of(json_array_get(a, 2), scale.unit)),
+            .side = element(&a, 0) == SERVER ? SERVER : CLIENT,
+            .at_ns = time_at(&a, 1, scale.start_ns, scale.unit),
+            .wait_ns = at_least(0, duration_of(element(&a, 2), scale.unit)),
         };
     }
 }
 
-static bool read_facts(const json_t *root, struct facts *f)
+static bool read_text(struct bytes value, char **field)
 {
-    if (!read_endpoint(json_object_get(root, "client"), &f->client) ||
-        !read_endpoint(json_object_get(root, "server"), &f->server))
+    struct buffer space = { 0 };
+    struct bytes text;
+    bool ok =
+        value.len == 0 || value.at[0] != '"' ||
+        (json_text(value, &space, &text) && facts_set_text(field, (const char *)text.at, text.len));
+    buffer_done(&space);
+    return ok;
+}
+
+/* What the facts of a flow are made of. */
+enum member {
+    START,
+    UNIT,
+    PACKET,
+    CLIENT_ENDPOINT,
+    SERVER_ENDPOINT,
+    SCALARS,
+    RESENDS,
+    RECORDS,
+#define NUMBER(name) TEXT_##name,
+    FACTS_TEXT_JUDGED(NUMBER)
+#undef NUMBER
+        MEMBER_COUNT
+};
+
+static const char *const MEMBERS[MEMBER_COUNT] = { [START] = "start",
+                                                   [UNIT] = "unit",
+                                                   [PACKET] = "packet",
+                                                   [CLIENT_ENDPOINT] = "client",
+                                                   [SERVER_ENDPOINT] = "server",
+                                                   [SCALARS] = "facts",
+                                                   [RESENDS] = "resends",
+                                                   [RECORDS] = "records",
+#define NAME(name) [TEXT_##name] = #name,
+                                                   FACTS_TEXT_JUDGED(NAME)
+#undef NAME
+};
+
+static bool read_facts(struct bytes root, struct facts *f)
+{
+    struct bytes of[MEMBER_COUNT];
+    json_members(root, MEMBERS, MEMBER_COUNT, of);
+    if (!read_endpoint(of[CLIENT_ENDPOINT], &f->client) ||
+        !read_endpoint(of[SERVER_ENDPOINT], &f->server))
         return false;
     f->ip_version = address_is_ipv4(&f->client.address) ? 4 : 6;
     struct scale scale = {
-        .start_ns = at_least(0, json_integer_value(json_object_get(root, "start"))),
-        .unit = json_integer_value(json_object_get(root, "unit")) == FACTS_LONG_UNIT_NS
-                    ? FACTS_LONG_UNIT_NS
-                    : 1,
-        .first_packet_no = (uint64_t)json_integer_value(json_object_get(root, "packet")),
+        .start_ns = at_least(0, json_integer(of[START]).value),
+        .unit = json_integer(of[UNIT]).value == FACTS_LONG_UNIT_NS ? FACTS_LONG_UNIT_NS : 1,
+        .first_packet_no = (uint64_t)json_integer(of[PACKET]).value,
     };
-    read_scalars(json_object_get(root, "facts"), scale, f);
+    read_scalars(of[SCALARS], scale, f);
 #define READ_TEXT(name)                                                                            \
-    {                                                                                              \
-        const char *text = json_string_value(json_object_get(root, #name));                        \
-        if (text != NULL && !facts_set_text(&f->name, text, strlen(text)))                         \
-            return false;                                                                          \
-    }
+    if (!read_text(of[TEXT_##name], &f->name))                                                     \
+        return false;
     FACTS_TEXT_JUDGED(READ_TEXT)
 #undef READ_TEXT
-    read_resends(json_object_get(root, "resends"), scale, f);
-    return read_records(json_object_get(root, "records"), scale, f) && facts_are_sound(f);
+    read_resends(of[RESENDS], scale, f);
+    return read_records(of[RECORDS], scale, f) && facts_are_sound(f);
 }
 
 bool facts_from_json(struct bytes json, struct facts *ret_facts)
 {
-    json_t *root = json_loadb((const char *)json.at, json.len, 0, NULL);
+    struct bytes root;
     struct facts f = { 0 };
-    bool ok = root != NULL && read_facts(root, &f);
-    json_decref(root);
-    if (!ok) {
+    if (!json_parse(json, &root))
+        return false;
+    if (!read_facts(root, &f)) {
         facts_done(&f);
         return false;
     }

@@ -48,6 +48,7 @@ struct rejudge {
     struct store *store;
     struct profiles *learning;       /* from all flows; NULL: nothing is learned */
     struct profiles *lasting;        /* from those that no other run will complete */
+    struct profiles *known;          /* what the database said before */
     const struct profiles *profiles; /* to judge by */
     struct stage *stage;
     struct point *points; /* without learning there are none: neighbours are as known so far */
@@ -515,21 +516,21 @@ static enum status merge_larger(struct profiles *all, const struct profiles *fro
     return STATUS_OK;
 }
 
+static enum status load_known(struct rejudge *r)
+{
+    enum status status = store_failed(r, knowledge_load(r->store, r->known));
+    profiles_settle(r->known);
+    return status;
+}
+
 /* What was learned anew, but for servers whose flows did not keep their facts. */
 static enum status merge_known(struct rejudge *r, struct profiles *learned, struct profiles *all)
 {
-    struct profiles *known = profiles_open();
-    if (known == NULL)
-        return no_memory(r);
-    enum status status = store_failed(r, knowledge_load(r->store, known));
-    profiles_settle(known);
     profiles_settle(learned);
+    enum status status = merge_larger(all, learned, r->known, true);
     if (status == STATUS_OK)
-        status = merge_larger(all, learned, known, true);
-    if (status == STATUS_OK)
-        status = merge_larger(all, known, learned, false);
+        status = merge_larger(all, r->known, learned, false);
     profiles_settle(all);
-    profiles_close(known);
     return status;
 }
 
@@ -548,6 +549,8 @@ static enum status rejudge_database(struct rejudge *r, struct profiles *all)
     enum status status = store_failed(r, store_begin(r->store));
     if (status == STATUS_OK)
         status = take_all(r);
+    if (status == STATUS_OK)
+        status = load_known(r);
     if (status == STATUS_OK)
         status = merge_known(r, r->learning, all);
     if (status == STATUS_OK)
@@ -570,13 +573,15 @@ enum status rejudge_all(const char *database, size_t memory_max, struct changes 
     struct rejudge r = {
         .learning = profiles_open(),
         .lasting = profiles_open(),
+        .known = profiles_open(),
         .profiles = all,
         .stage = stage_open(memory_max, NULL),
         .changes = ret_changes,
         .error = error,
     };
     enum status status = STATUS_OK;
-    if (all == NULL || r.learning == NULL || r.lasting == NULL || r.stage == NULL)
+    if (all == NULL || r.learning == NULL || r.lasting == NULL || r.known == NULL ||
+        r.stage == NULL)
         status = no_memory(&r);
     if (status == STATUS_OK && access(database, F_OK) != 0) {
         text_addf(error, "%s: no such database; firstflight ingest makes one", database);
@@ -595,6 +600,7 @@ enum status rejudge_all(const char *database, size_t memory_max, struct changes 
     rejudge_done(&r);
     profiles_close(r.learning);
     profiles_close(r.lasting);
+    profiles_close(r.known);
     profiles_close(all);
     return status;
 }

@@ -71,7 +71,7 @@ class Between(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Forwarder)
         self.target = urllib.parse.urlsplit(url).netloc
         self.url = url.replace(self.target, f"127.0.0.1:{self.server_port}")
-        self.blocks, self.before, self.after = 0, {}, {}
+        self.blocks, self.before, self.after = 0, {}, {}  # blocks: those that the server has
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def __exit__(self, *_):
@@ -85,14 +85,14 @@ class Between(http.server.ThreadingHTTPServer):
 class Forwarder(http.server.BaseHTTPRequestHandler):
     def do_POST(self):  # pylint: disable=invalid-name
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.blocks += bool(body)
-        block = self.server.blocks if body else 0
+        block = self.server.blocks + 1 if body else 0
         self.server.before.pop(block, lambda: None)()
         server = http.client.HTTPConnection(self.server.target, timeout=SECONDS)
         server.request("POST", self.path, body)
         answer = server.getresponse()
         text = answer.read()
         server.close()
+        self.server.blocks += bool(body) and answer.status == 200
         self.server.after.pop(block, lambda: None)()
         self.send_response(answer.status)
         self.send_header("Content-Length", str(len(text)))

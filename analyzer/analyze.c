@@ -368,9 +368,18 @@ static enum status close_flow(struct analysis *a, struct flow *flow, enum flow_e
                      : finish_connection(a, flow, fallback, ret_number);
 }
 
+/* Asks for the memory that the end of the flow behind this one will touch. */
+static void fetch_next(const struct analysis *a, const struct flow *flow)
+{
+    const struct flow *next = flow_prefetch_next(a->flows, flow);
+    if (next != NULL)
+        past_prefetch(a->past, past_hash(a, &next->key, next->encapsulation[0]));
+}
+
 static enum status finish_flow(struct analysis *a, struct flow *flow, enum flow_end fallback)
 {
     uint64_t number;
+    fetch_next(a, flow);
     bool half_open = flow_is_half_open(flow);
     enum status status = close_flow(a, flow, fallback, &number);
     struct past_flow past = {
@@ -628,28 +637,50 @@ static bool find_past(const struct analysis *a, const struct flow_key *key, cons
            !past_is_over(ret_past, s->at_ns);
 }
 
-/* Takes over what is remembered of a flow with that key; may say that the segment comes too late.
- */
+/* Whether a segment is of a half-open flow that is over, which side sent it, and so who is who. */
+static bool is_of_half_open(struct flow *flow, const struct past_flow *past,
+                            const struct segment *s)
+{
+    bool is_syn = (s->flags & TCP_SYN) != 0, has_ack = (s->flags & TCP_ACK) != 0;
+    bool from_low = endpoint_equal(&s->from, &flow->key.low);
+    bool from_server = has_ack && s->ack == past->client_isn + 1;
+    if (past->kind != PAST_HALF_OPEN)
+        return false;
+    if (is_syn && !has_ack)
+        return s->seq == past->client_isn;
+    if (past->syn_count == 0 || (!from_server && (is_syn || s->seq != past->client_isn + 1)))
+        return false;
+    flow->low_is_client = from_low != from_server;
+    flow->client_basis = CLIENT_BY_SYN;
+    return true;
+}
+
+/* A half-open flow that was over goes on: its row and count are taken back. */
+static enum status take_half_open(struct analysis *a, struct flow *flow,
+                                  const struct past_flow *past)
+{
+    flow->has_row = true; /* if an earlier run gave it one: it has the same name */
+    flow->first_ns = past->first_ns;
+    flow->opening = (struct opening){ .syn_first_ns = past->first_ns,
+                                      .syn_last_ns = past->last_ns,
+                                      .syn_count = past->syn_count,
+                                      .isn = { past->client_isn },
+                                      .isn_known = { true } };
+    half_opens_remove(a->options.half_opens, flow_endpoint(flow, SERVER), past->first_ns);
+    return past->stage_number == PAST_NOT_STAGED
+               ? STATUS_OK
+               : endings_cancel(a->endings, past->stage_number, &a->pool);
+}
+
+/* Takes over what is remembered of a flow with that key. */
 static enum status take_past(struct analysis *a, struct flow *flow, const struct segment *s)
 {
     struct past_flow past;
     if (!find_past(a, &flow->key, s, &past))
         return STATUS_OK;
-    bool is_syn = (s->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
-    if (is_syn && past.kind == PAST_HALF_OPEN && past.client_isn == s->seq) {
-        flow->has_row = true; /* if an earlier run gave it one: it has the same name */
-        flow->first_ns = past.first_ns;
-        flow->opening = (struct opening){ .syn_first_ns = past.first_ns,
-                                          .syn_last_ns = past.last_ns,
-                                          .syn_count = past.syn_count,
-                                          .isn = { past.client_isn },
-                                          .isn_known = { true } };
-        half_opens_remove(a->options.half_opens, flow_endpoint(flow, SERVER), past.first_ns);
-        if (past.stage_number != PAST_NOT_STAGED)
-            return endings_cancel(a->endings, past.stage_number, &a->pool);
-    } else if (past.kind == PAST_IDLE && (s->flags & TCP_SYN) == 0) {
-        flow->continues = true;
-    }
+    if (is_of_half_open(flow, &past, s))
+        return take_half_open(a, flow, &past);
+    flow->continues = past.kind == PAST_IDLE && (s->flags & TCP_SYN) == 0;
     return STATUS_OK;
 }
 
@@ -952,13 +983,24 @@ static uint64_t flows_now(const struct analysis *a)
     return endings_count(a->endings) + flow_count(a->flows);
 }
 
+/* A SYN begins a flow nearly always, so the past is asked for one with its key. */
+static void fetch_past(const struct analysis *a, const struct decoded *at)
+{
+    if (at->reason != DROP_NONE || (at->segment.flags & (TCP_SYN | TCP_ACK)) != TCP_SYN)
+        return;
+    struct flow_key key = flow_key_of(&at->segment);
+    past_prefetch(a->past, past_hash(a, &key, at->segment.encapsulation));
+}
+
 /* Waits for the memory of several flows at once, not of one after the other. */
 static void fetch_ahead(const struct analysis *a, const struct decoded *at, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         flow_prefetch_slot(a->flows, at[i].flow_hash);
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         flow_prefetch_flow(a->flows, at[i].flow_hash);
+        fetch_past(a, &at[i]);
+    }
     for (unsigned i = 0; i < count; i++) {
         flow_prefetch_connection(a->flows, at[i].flow_hash);
         if (at[i].reason == DROP_NONE)

@@ -136,6 +136,17 @@ void flow_prefetch_connection(const struct flow_table *t, uint32_t hash)
         prefetch(flow->parked, sizeof *flow->parked + flow->parked->len);
 }
 
+const struct flow *flow_prefetch_next(const struct flow_table *t, const struct flow *flow)
+{
+    if (flow->next == NO_INDEX)
+        return NULL;
+    const struct flow *next = flow_at(t, flow->next);
+    slots_prefetch(&t->slots, flow_hash(t, &next->key));
+    if (next->next != NO_INDEX)
+        prefetch(flow_at(t, next->next), sizeof *next);
+    return next;
+}
+
 static bool key_equal(const struct flow_key *a, const struct flow_key *b)
 {
     return memcmp(a, b, sizeof *a) == 0;

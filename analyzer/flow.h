@@ -69,8 +69,9 @@ enum flow_ending {
 #define HANDSHAKE_IDLE_NS (120 * NS_PER_SECOND)
 #define ESTABLISHED_IDLE_NS (900 * NS_PER_SECOND)
 
-/* Live half-open flows; with more, in a SYN flood, the oldest are over before their limit. */
-enum { HALF_OPEN_FLOWS_MAX = 1 << 18 };
+/* Live half-open flows; with more, in a SYN flood, the oldest are over before their limit. What
+ * belongs to one that is over finds its SYN in past.h. */
+enum { HALF_OPEN_FLOWS_MAX = 1 << 17 };
 
 /* After so much silence a connection is packed away: a tenth of its memory, for the price of two
  * packets. Sooner when many flows are live, since only then it matters. */
@@ -102,6 +103,10 @@ uint32_t flow_hash(const struct flow_table *t, const struct flow_key *key);
 void flow_prefetch_slot(const struct flow_table *t, uint32_t hash);
 void flow_prefetch_flow(const struct flow_table *t, uint32_t hash);
 void flow_prefetch_connection(const struct flow_table *t, uint32_t hash);
+
+/* Flows of one second end one after the other: asks for the memory that the end of the one behind
+ * this touches, and for that one's neighbour. The one behind; NULL. */
+const struct flow *flow_prefetch_next(const struct flow_table *t, const struct flow *flow);
 
 const struct endpoint *flow_endpoint(const struct flow *flow, enum side side);
 

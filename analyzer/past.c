@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { FORGOTTEN, KIND = 1, AGE_BITS = 46 };
+enum { FORGOTTEN, KIND = 1, AGE_BITS = 46, FORGET_AHEAD = 4 };
 
 /* A flow in half a cache line. */
 struct entry {
@@ -133,6 +133,8 @@ enum status past_remember(struct past *p, const struct past_flow *flow)
     struct entry *oldest = &p->ring[p->next];
     if (p->full && oldest->kind != FORGOTTEN)
         forget(p, oldest);
+    if (p->full) /* its slot is looked for soon */
+        past_prefetch(p, p->ring[(p->next + FORGET_AHEAD) % p->capacity].key_hash);
     *oldest = entry;
     slots_add(&p->slots, (uint32_t)entry.key_hash, (uint32_t)++p->next);
     return STATUS_OK;

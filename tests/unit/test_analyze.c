@@ -231,6 +231,39 @@ Test(analyze, a_syn_repeated_after_the_half_open_limit_keeps_its_first_time)
     end_run(&r);
 }
 
+Test(analyze, a_connection_finds_its_syn_after_the_half_open_limit)
+{
+    for (enum side first = CLIENT; first <= SERVER; first++) {
+        struct run_of_packets r = begin_run(1 << 20);
+        int64_t late_ns = START_NS + 60 * NS_PER_SECOND;
+        send_syn(&r, START_NS, 100);
+        if (first == SERVER)
+            send_syn_ack(&r, late_ns, 101);
+        send_bare(&r, late_ns + MS, CLIENT, ACK, 101, 5001);
+        finish_run(&r);
+        cr_assert_eq(r.count, 1, "the half-open one is not told apart");
+        cr_expect_eq(r.facts[0].start_ns, START_NS);
+        cr_expect_eq(r.facts[0].client_basis, CLIENT_BY_SYN);
+        cr_expect_eq(r.facts[0].packets[CLIENT], 1);
+        size_t count;
+        const struct half_open_count *all = half_opens_all(r.options.half_opens, &count);
+        cr_expect_eq(all[0].flows, 0);
+        end_run(&r);
+    }
+}
+
+Test(analyze, what_does_not_follow_a_half_open_flow_has_another_syn)
+{
+    struct run_of_packets r = begin_run(1 << 20);
+    send_syn(&r, START_NS, 100);
+    send_bare(&r, START_NS + 60 * NS_PER_SECOND, CLIENT, ACK, 102, 5001);
+    finish_run(&r);
+    cr_assert_eq(r.count, 2);
+    cr_expect_eq(r.facts[0].start_ns, START_NS);
+    cr_expect_not(r.facts[1].syn_seen);
+    end_run(&r);
+}
+
 Test(analyze, another_syn_on_the_same_ports_is_another_connection)
 {
     struct run_of_packets r = begin_run(1 << 20);

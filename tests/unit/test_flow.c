@@ -101,6 +101,22 @@ Test(flow, what_is_fetched_ahead_need_not_be_there)
     empty(t);
 }
 
+Test(flow, the_one_behind_is_the_next_to_end)
+{
+    struct flow_table *t = flow_table_open(99);
+    for (uint32_t n = 0; n < 20; n++) {
+        struct flow_key key = key_of(n);
+        cr_assert_not_null(flow_add(t, &key, START_NS));
+    }
+    for (unsigned left = 20; left > 0; left--) {
+        struct flow *flow = flow_nearest_half_open(t);
+        const struct flow *behind = flow_prefetch_next(t, flow);
+        flow_remove(t, flow);
+        cr_assert_eq(flow_nearest_half_open(t), behind);
+    }
+    empty(t);
+}
+
 Test(flow, flows_of_one_key_are_all_found_whatever_was_removed)
 {
     enum { OF_ONE_KEY = 8 };

@@ -57,6 +57,17 @@ static inline bool bytes_equal(struct bytes a, struct bytes b)
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
+/* Takes what stands before the next byte that is `stop`, and that with it; all where there is none. */
+static inline struct bytes bytes_take_until(struct bytes *rest, uint8_t stop)
+{
+    size_t len = 0;
+    while (len < rest->len && rest->at[len] != stop)
+        len++;
+    struct bytes taken = bytes_first(*rest, len);
+    *rest = bytes_after(*rest, len < rest->len ? len + 1 : len);
+    return taken;
+}
+
 /* Takes n bytes as a view; empty, and short_read set, when fewer are left. */
 static inline struct bytes reader_take(struct reader *r, size_t n)
 {

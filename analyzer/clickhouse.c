@@ -197,25 +197,14 @@ static enum status ask(struct clickhouse *c, const struct http_request *request,
 
 /* ---- tables ---- */
 
-/* Takes the next of what stands between separators. */
-static struct bytes take_until(struct bytes *rest, char separator)
-{
-    size_t len = 0;
-    while (len < rest->len && rest->at[len] != (uint8_t)separator)
-        len++;
-    struct bytes taken = bytes_first(*rest, len);
-    *rest = bytes_after(*rest, len < rest->len ? len + 1 : len);
-    return taken;
-}
-
 /* Finds the type of a column in lines "name TAB type TAB ..."; adds nothing when it is not there.
  */
 static void add_type_of(const char *name, struct bytes description, struct text *type)
 {
     while (description.len > 0) {
-        struct bytes line = take_until(&description, '\n');
-        if (bytes_equal(take_until(&line, '\t'), text_bytes(name))) {
-            text_add_bytes(type, take_until(&line, '\t'));
+        struct bytes line = bytes_take_until(&description, '\n');
+        if (bytes_equal(bytes_take_until(&line, '\t'), text_bytes(name))) {
+            text_add_bytes(type, bytes_take_until(&line, '\t'));
             return;
         }
     }

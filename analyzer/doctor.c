@@ -277,7 +277,8 @@ static void put_clock_findings(struct page *p, const struct survey *s)
     text_add(&t, s->fine_times > 0 ? "nanoseconds" : "microseconds");
     p->wants_nanoseconds = s->fine_times == 0;
     if (s->steps_back > 0) {
-        text_addf(&t, "; %llu times back by up to ", (unsigned long long)s->steps_back);
+        text_addf(&t, "; %llu time%s back by up to ", (unsigned long long)s->steps_back,
+                  plural(s->steps_back));
         add_step(&t, s->step_back_ns);
         text_add(&t, ": the clock was set, or captures were put together");
     } else if (s->step_back_ns > 0)

@@ -240,15 +240,17 @@ static int command_ingest(const struct command_line *line)
         struct ingest_result r = ingest_result(ingest);
         exit_status = exit_of_ingest(&r);
         if (!line->quiet)
-            fprintf(stderr, "%zu files read, %zu known, %llu packets, %llu flows added to %s\n",
-                    r.files_read, r.files_known, (unsigned long long)r.packets,
-                    (unsigned long long)r.flows_added, line->database);
+            fprintf(stderr, "%zu file%s read, %zu known, %llu packet%s, %llu flow%s added to %s\n",
+                    r.files_read, plural(r.files_read), r.files_known,
+                    (unsigned long long)r.packets, plural(r.packets),
+                    (unsigned long long)r.flows_added, plural(r.flows_added), line->database);
         if (!line->quiet && r.flows_continued > 0)
-            fprintf(stderr, "%llu flows of earlier runs continued\n",
-                    (unsigned long long)r.flows_continued);
+            fprintf(stderr, "%llu flow%s of earlier runs continued\n",
+                    (unsigned long long)r.flows_continued, plural(r.flows_continued));
         if (line->verbose && r.flows_judged_again > 0)
-            fprintf(stderr, "%llu earlier flows judged again, %llu changed\n",
-                    (unsigned long long)r.flows_judged_again, (unsigned long long)r.flows_changed);
+            fprintf(stderr, "%llu earlier flow%s judged again, %llu changed\n",
+                    (unsigned long long)r.flows_judged_again, plural(r.flows_judged_again),
+                    (unsigned long long)r.flows_changed);
     } else {
         complain(ingest_error(ingest));
     }
@@ -461,8 +463,8 @@ static void print_points(const struct command_line *line, const struct worklist_
                          const struct text *notes)
 {
     if (!line->quiet)
-        fprintf(stderr, "%s%zu files of %zu capture points listed in %s\n", text_string(notes),
-                r->files, r->points, line->points);
+        fprintf(stderr, "%s%zu file%s of %zu capture point%s listed in %s\n", text_string(notes),
+                r->files, plural(r->files), r->points, plural(r->points), line->points);
     if (r->points == 0)
         complain("no captures found: name pcap or pcapng files, or directories that hold some");
 }
@@ -534,12 +536,13 @@ static int command_judge(const struct command_line *line)
     if (status != STATUS_OK)
         complain(text_string(&error));
     else if (!line->quiet)
-        fprintf(stderr, "%llu flows judged again, %llu changed, %llu retries linked anew\n",
-                (unsigned long long)changes.judged, (unsigned long long)changes.flows,
-                (unsigned long long)changes.retries);
+        fprintf(stderr, "%llu flow%s judged again, %llu changed, %llu %s linked anew\n",
+                (unsigned long long)changes.judged, plural(changes.judged),
+                (unsigned long long)changes.flows, (unsigned long long)changes.retries,
+                changes.retries == 1 ? "retry" : "retries");
     if (status == STATUS_OK && changes.unreadable > 0)
-        fprintf(stderr, "firstflight: %llu flows left alone: their facts cannot be read\n",
-                (unsigned long long)changes.unreadable);
+        fprintf(stderr, "firstflight: %llu flow%s left alone: facts cannot be read\n",
+                (unsigned long long)changes.unreadable, plural(changes.unreadable));
     changes_done(&changes);
     text_done(&error);
     return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
@@ -588,9 +591,10 @@ static enum status make_database(const char *path, struct text *error)
 static void print_merged(const char *path, const struct merge_counts *c)
 {
     fprintf(stderr,
-            "%s: %llu captures added, %llu known; %llu flows added, %llu renewed, %llu known\n",
-            path, (unsigned long long)c->captures_added, (unsigned long long)c->captures_known,
-            (unsigned long long)c->flows_added, (unsigned long long)c->flows_renewed,
+            "%s: %llu capture%s added, %llu known; %llu flow%s added, %llu renewed, %llu known\n",
+            path, (unsigned long long)c->captures_added, plural(c->captures_added),
+            (unsigned long long)c->captures_known, (unsigned long long)c->flows_added,
+            plural(c->flows_added), (unsigned long long)c->flows_renewed,
             (unsigned long long)c->flows_known);
 }
 
@@ -610,8 +614,9 @@ static int command_merge(const struct command_line *line)
     if (status != STATUS_OK)
         complain(text_string(&error));
     else if (!line->quiet)
-        fprintf(stderr, "%llu flows judged again, %llu changed\n",
-                (unsigned long long)changes.judged, (unsigned long long)changes.flows);
+        fprintf(stderr, "%llu flow%s judged again, %llu changed\n",
+                (unsigned long long)changes.judged, plural(changes.judged),
+                (unsigned long long)changes.flows);
     changes_done(&changes);
     text_done(&error);
     return status == STATUS_OK ? EXIT_DONE : EXIT_FAILED;
@@ -620,13 +625,13 @@ static int command_merge(const struct command_line *line)
 static void say_regions(const struct set_regions_result *r, bool quiet)
 {
     if (r->bad_lines > 0)
-        fprintf(stderr, "firstflight: --clients: %zu lines could not be read and are left out\n",
-                r->bad_lines);
+        fprintf(stderr, "firstflight: --clients: %zu line%s left out that could not be read\n",
+                r->bad_lines, plural(r->bad_lines));
     if (quiet)
         return;
-    fprintf(stderr, "%llu flows, %llu changed; %llu captures changed\n",
-            (unsigned long long)r->flows, (unsigned long long)r->changed,
-            (unsigned long long)r->captures_changed);
+    fprintf(stderr, "%llu flow%s, %llu changed; %llu capture%s changed\n",
+            (unsigned long long)r->flows, plural(r->flows), (unsigned long long)r->changed,
+            (unsigned long long)r->captures_changed, plural(r->captures_changed));
     if (r->hidden > 0)
         fprintf(
             stderr,
@@ -662,10 +667,12 @@ static int command_forget(const struct command_line *line)
         complain(text_string(&error));
     else if (!line->quiet)
         fprintf(stderr,
-                "%lld flows, %lld counts of half-open flows and %lld server profiles removed from "
-                "%s; their captures stay known\n",
-                (long long)forgotten.flows, (long long)forgotten.half_opens,
-                (long long)forgotten.profiles, line->database);
+                "%lld flow%s, %lld count%s of half-open flows and %lld server profile%s removed "
+                "from %s; their captures stay known\n",
+                (long long)forgotten.flows, plural((uint64_t)forgotten.flows),
+                (long long)forgotten.half_opens, plural((uint64_t)forgotten.half_opens),
+                (long long)forgotten.profiles, plural((uint64_t)forgotten.profiles),
+                line->database);
     text_done(&error);
     return status == STATUS_OK ? EXIT_DONE : status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }
@@ -691,18 +698,20 @@ static void say_exported(const struct export_result *r, const struct clickhouse 
     uint64_t rows = 0;
     for (size_t i = 0; i < r->table_count; i++) {
         const struct export_count *c = &r->tables[i];
-        fprintf(stderr, "%s: %llu rows, %llu bytes", c->table, (unsigned long long)c->rows,
-                (unsigned long long)c->bytes);
+        fprintf(stderr, "%s: %llu row%s, %llu byte%s", c->table, (unsigned long long)c->rows,
+                plural(c->rows), (unsigned long long)c->bytes, plural(c->bytes));
         if (server != NULL)
-            fprintf(stderr, ", %llu blocks acknowledged", (unsigned long long)c->blocks);
+            fprintf(stderr, ", %llu block%s acknowledged", (unsigned long long)c->blocks,
+                    plural(c->blocks));
         fputc('\n', stderr);
         rows += c->rows;
     }
     fprintf(stderr, "%.1f s, %.0f rows/s\n", seconds, (double)rows / (seconds > 0 ? seconds : 1));
     if (server != NULL && clickhouse_retries(server) > 0) {
         struct text trouble = { 0 };
-        text_addf(&trouble, "%llu times sent again; the last time because %s",
-                  (unsigned long long)clickhouse_retries(server), clickhouse_last_trouble(server));
+        text_addf(&trouble, "%llu time%s sent again; the last time because %s",
+                  (unsigned long long)clickhouse_retries(server),
+                  plural(clickhouse_retries(server)), clickhouse_last_trouble(server));
         complain(text_string(&trouble));
         text_done(&trouble);
     }

@@ -36,22 +36,10 @@ static bool contains(struct bytes b, const char *text)
     return false;
 }
 
-/* Takes what stands before the next such byte, and that byte too; all that is left without one. */
-static struct bytes take_until(struct reader *r, uint8_t end)
-{
-    size_t len = 0;
-    while (len < r->rest.len && r->rest.at[len] != end)
-        len++;
-    struct bytes taken = reader_take(r, len);
-    if (r->rest.len > 0)
-        reader_u8(r);
-    return taken;
-}
-
 /* Takes a line without its end, LF or CR LF. */
 static struct bytes take_line(struct reader *r)
 {
-    struct bytes line = take_until(r, '\n');
+    struct bytes line = bytes_take_until(&r->rest, '\n');
     bool has_cr = line.len > 0 && line.at[line.len - 1] == '\r';
     return bytes_first(line, line.len - (has_cr ? 1 : 0));
 }
@@ -131,7 +119,7 @@ static bool read_port(struct bytes word, uint16_t *ret_port)
 static enum proxy_result read_v1(struct bytes first, struct proxy_header *ret_header)
 {
     struct reader r = reader_of(bytes_first(first, PROXY_DECIDED_LEN));
-    struct bytes line = take_until(&r, '\n');
+    struct bytes line = bytes_take_until(&r.rest, '\n');
     size_t len = bytes_first(first, PROXY_DECIDED_LEN).len - r.rest.len;
     if (len == line.len) /* no line feed */
         return len < PROXY_DECIDED_LEN ? PROXY_MORE : PROXY_NONE;
@@ -139,18 +127,18 @@ static enum proxy_result read_v1(struct bytes first, struct proxy_header *ret_he
     struct reader words = reader_of(bytes_first(line, line.len - 1));
     if (line.at[line.len - 1] != '\r')
         return PROXY_NONE;
-    take_until(&words, ' ');
-    struct bytes protocol = take_until(&words, ' ');
+    bytes_take_until(&words.rest, ' ');
+    struct bytes protocol = bytes_take_until(&words.rest, ' ');
     bool has_addresses = is_text(protocol, "TCP4") || is_text(protocol, "TCP6");
     if (!has_addresses && !is_text(protocol, "UNKNOWN"))
         return PROXY_NONE;
     struct proxy_header header = { .kind = PREAMBLE_PROXY_V1, .len = len };
-    struct bytes source = take_until(&words, ' ');
-    struct bytes destination = take_until(&words, ' ');
+    struct bytes source = bytes_take_until(&words.rest, ' ');
+    struct bytes destination = bytes_take_until(&words.rest, ' ');
     header.has_addresses = has_addresses && read_address(source, &header.source.address) &&
                            read_address(destination, &header.destination.address) &&
-                           read_port(take_until(&words, ' '), &header.source.port) &&
-                           read_port(take_until(&words, ' '), &header.destination.port);
+                           read_port(bytes_take_until(&words.rest, ' '), &header.source.port) &&
+                           read_port(bytes_take_until(&words.rest, ' '), &header.destination.port);
     *ret_header = header;
     return PROXY_FOUND;
 }
@@ -252,7 +240,7 @@ static bool is_imap(struct bytes client, struct bytes server)
     struct reader lines = reader_of(client);
     while (lines.rest.len > 0) {
         struct reader words = reader_of(take_line(&lines));
-        bool has_tag = take_until(&words, ' ').len > 0;
+        bool has_tag = bytes_take_until(&words.rest, ' ').len > 0;
         if (has_tag && begins_with(words.rest, "STARTTLS"))
             return true;
     }

@@ -71,17 +71,6 @@ static struct bytes trimmed(struct bytes b)
     return b;
 }
 
-/* Takes what stands before a character off the front, and that character, too. */
-static struct bytes take_until(struct bytes *rest, uint8_t stop)
-{
-    size_t len = 0;
-    while (len < rest->len && rest->at[len] != stop)
-        len++;
-    struct bytes taken = bytes_first(*rest, len);
-    *rest = bytes_after(*rest, len < rest->len ? len + 1 : len);
-    return taken;
-}
-
 static bool is_word(struct bytes b, const char *word)
 {
     return b.len == strlen(word) && strncasecmp((const char *)b.at, word, b.len) == 0;
@@ -113,7 +102,7 @@ static void add_unquoted(struct text *t, struct bytes field)
     }
     struct bytes inside = bytes_first(bytes_after(field, 1), field.len - 2);
     while (inside.len > 0) {
-        text_add_bytes(t, take_until(&inside, '"'));
+        text_add_bytes(t, bytes_take_until(&inside, '"'));
         if (inside.len > 0 && inside.at[0] == '"') { /* two stand for one */
             text_add(t, "\"");
             inside = bytes_after(inside, 1);
@@ -139,8 +128,8 @@ static enum status read_line(struct rules *r, const char *name, size_t number, s
     struct bytes rest = trimmed(line);
     if (rest.len == 0 || rest.at[0] == '#')
         return STATUS_OK;
-    struct bytes pattern = trimmed(take_until(&rest, ','));
-    struct bytes allowed_field = trimmed(take_until(&rest, ','));
+    struct bytes pattern = trimmed(bytes_take_until(&rest, ','));
+    struct bytes allowed_field = trimmed(bytes_take_until(&rest, ','));
     bool allowed;
     if (is_header(pattern, allowed_field))
         return STATUS_OK;
@@ -195,7 +184,7 @@ enum status rules_read_text(struct rules *r, const char *name, struct bytes cont
     content = csv_text(content);
     enum status status = STATUS_OK;
     for (size_t line = 1; content.len > 0 && status == STATUS_OK; line++)
-        status = read_line(r, name, line, take_until(&content, '\n'), error);
+        status = read_line(r, name, line, bytes_take_until(&content, '\n'), error);
     return status == STATUS_OK ? check_unique(r, name, error) : status;
 }
 

@@ -165,17 +165,6 @@ static size_t read_hex(struct bytes word, uint8_t *ret_octets, size_t size)
     return word.len / 2;
 }
 
-static struct bytes take_word(struct reader *line)
-{
-    size_t len = 0;
-    while (len < line->rest.len && line->rest.at[len] != ' ')
-        len++;
-    struct bytes word = reader_take(line, len);
-    if (line->rest.len > 0)
-        reader_take(line, 1);
-    return word;
-}
-
 /* The kind that a label names; SECRET_KINDS for all others. RFC 9850 2 */
 static enum secret_kind kind_of(struct bytes label)
 {
@@ -218,7 +207,9 @@ static enum status add_line(struct secrets *s, struct bytes line)
     if (line.len == 0 || line.at[0] == '#')
         return STATUS_OK;
     struct reader r = reader_of(line);
-    struct bytes label = take_word(&r), random_hex = take_word(&r), secret_hex = take_word(&r);
+    struct bytes label = bytes_take_until(&r.rest, ' ');
+    struct bytes random_hex = bytes_take_until(&r.rest, ' ');
+    struct bytes secret_hex = bytes_take_until(&r.rest, ' ');
     uint8_t random[CLIENT_RANDOM_LEN];
     struct secret secret = { 0 };
     enum secret_kind kind = kind_of(label);

@@ -34,6 +34,12 @@ void text_add_bytes(struct text *t, struct bytes b);
 void text_add_repeated(struct text *t, const char *string, size_t times);
 void text_addf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The end of a word that is counted: "" of one, "s" of none or more. */
+static inline const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* Adds value with a comma between thousands, as "1,480". */
 void text_add_count(struct text *t, int64_t value);
 

@@ -126,7 +126,7 @@ def try_clock(doctor, top):
     path = top / "clock.pcap"
     late = struct.pack("<IIII", RAW_IP_SECOND + 864000, 0, 48, 48) + udp(53, bytes(20))
     path.write_bytes(HEADER + late + record(1, udp(53, bytes(20))))
-    doctor.expect("1 times back by up to 10 days" in doctor.page(path), "a step of the clock")
+    doctor.expect("1 time back by up to 10 days" in doctor.page(path), "a step of the clock")
 
 
 def try_interrupt(doctor, top):

@@ -439,7 +439,7 @@ class Server127(Case):
             status, said = self.send(server, "--block-rows", 40)
             self.assertEqual(status, 0, said)
             if counted:  # libcurl itself tries again where a connection of before has broken
-                self.assertIn("1 times sent again", said)
+                self.assertIn("1 time sent again", said)
             return server
 
     def test_a_connection_that_breaks_in_the_middle_of_a_block(self):

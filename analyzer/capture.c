@@ -17,6 +17,7 @@
 #include "snoop.h"
 #include "source.h"
 
+#include <assert.h>
 #include <pcap.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -63,6 +64,7 @@ struct capture {
 __attribute__((format(printf, 3, 4))) static enum status fail(struct capture *c, enum status status,
                                                               const char *format, ...)
 {
+    assert(status != STATUS_OK);
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(c->reason, sizeof c->reason, format, arguments);

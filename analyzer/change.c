@@ -461,7 +461,8 @@ static void find_examples(struct change *c, const struct windows *w)
         const struct seen *f = &w->flows[i];
         if (f->window != DURING || !scope_holds(&c->scope, f) || !shows(c, f))
             continue;
-        int64_t wanted = count * (2 * (int64_t)c->example_count + 1) / (2 * CHANGE_EXAMPLES);
+        int64_t wanted =
+            count * (2 * (int64_t)c->example_count + 1) / (INT64_C(2) * CHANGE_EXAMPLES);
         if (at++ >= wanted)
             c->examples[c->example_count++] = f->flow_id;
     }

@@ -83,7 +83,7 @@ size_t chart_ticks(struct chart_scale scale, double ret_ticks[CHART_TICKS_MAX])
              ? tick * 10
              : round_up(tick * 1.01))
         ret_ticks[count++] = tick;
-    if (ret_ticks[count - 1] < scale.high * 0.999) {
+    if (count > 0 && ret_ticks[count - 1] < scale.high * 0.999) {
         /* The last tick makes room for the end of the scale when it stands too near. */
         bool near = chart_place(scale, ret_ticks[count - 1]) > 0.85;
         if (count == CHART_TICKS_MAX || (near && count > 1))

@@ -187,7 +187,7 @@ bool record_keys_12(uint16_t suite, const struct secret *master, struct bytes cl
 {
     static const char LABEL[] = "key expansion";
     struct suite s = suite_12(suite);
-    uint8_t seed[sizeof LABEL + 2 * CLIENT_RANDOM_LEN];
+    uint8_t seed[sizeof LABEL + (size_t)2 * CLIENT_RANDOM_LEN];
     uint8_t block[2 * (48 + 32 + NONCE_LEN)];
     if (s.cipher == CIPHER_NONE || master->len != SECRET_LEN_MAX ||
         client_random.len != CLIENT_RANDOM_LEN || server_random.len != CLIENT_RANDOM_LEN)
@@ -381,7 +381,7 @@ static bool open_cbc(const struct record_key *key, uint64_t sequence,
         if (!is_authentic(key, sequence, sealed, body, mac))
             return false;
     }
-    if (body.len < 2 * AES_BLOCK_LEN || body.len % AES_BLOCK_LEN != 0)
+    if (body.len < (size_t)2 * AES_BLOCK_LEN || body.len % AES_BLOCK_LEN != 0)
         return false;
     struct bytes plaintext = { space, body.len - AES_BLOCK_LEN };
     if (!cbc_decrypt(key, bytes_first(body, AES_BLOCK_LEN), bytes_after(body, AES_BLOCK_LEN),

@@ -39,7 +39,7 @@ static void ipv4_text(const uint8_t octet[4], char *at)
 
 enum { GROUPS = 8 };
 
-static unsigned group_at(const uint8_t octet[16], unsigned i)
+static unsigned group_at(const uint8_t octet[16], size_t i)
 {
     return (unsigned)octet[2 * i] << 8 | octet[2 * i + 1];
 }

@@ -30,9 +30,9 @@ bool export_type_fits(const char *ours, const char *there)
 {
     static const char LOW[] = "LowCardinality(", ENUM[] = "Enum8(";
     size_t len = strlen(there);
-    if (strncmp(there, LOW, strlen(LOW)) == 0 && there[len - 1] == ')') {
-        there += strlen(LOW);
-        len -= strlen(LOW) + 1;
+    if (strncmp(there, LOW, sizeof LOW - 1) == 0 && there[len - 1] == ')') {
+        there += sizeof LOW - 1;
+        len -= sizeof LOW;
     }
     size_t ours_len = strlen(ours);
     if (len == ours_len && strncmp(ours, there, len) == 0)

@@ -180,8 +180,8 @@ static void add_records(struct buffer *out, const struct facts *f, int64_t unit)
 static size_t len_max(const struct facts *f)
 {
     size_t len = (size_t)(FACTS_SCALAR_COUNT + 5 + 3 * RESENDS_MAX) * NUMBER_MAX + BITS_LEN +
-                 (size_t)f->record_count * (RECORD_FIELDS + 1) * NUMBER_MAX + 12 * NAME_MAX_LEN +
-                 2 * ADDRESS_TEXT_SIZE;
+                 (size_t)f->record_count * (RECORD_FIELDS + 1) * NUMBER_MAX +
+                 (size_t)12 * NAME_MAX_LEN + (size_t)2 * ADDRESS_TEXT_SIZE;
 #define TEXT_LEN(name) len += f->name == NULL ? 0 : NAME_MAX_LEN + ESCAPE_MAX * strlen(f->name);
     FACTS_TEXT_JUDGED(TEXT_LEN)
 #undef TEXT_LEN

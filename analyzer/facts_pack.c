@@ -394,7 +394,7 @@ static void read_texts(struct reader *r, struct facts *f)
 static size_t len_max(const struct facts *f)
 {
     return 2 + 2 * sizeof f->client.address.octet + WORDS * sizeof(uint64_t) +
-           VARINT_MAX * (5 + FACTS_SCALAR_COUNT) + RESENDS_MAX * RESEND_LEN_MAX +
+           (size_t)VARINT_MAX * (5 + FACTS_SCALAR_COUNT) + (size_t)RESENDS_MAX * RESEND_LEN_MAX +
            (size_t)f->record_count * RECORD_LEN_MAX;
 }
 

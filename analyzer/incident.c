@@ -193,7 +193,7 @@ static void add_effects(const struct incident *i, const struct story *story)
         const struct change *c = story->effects[e];
         text_addf(&t, "%s%s ", e > 0 ? "; " : "With it: ", MEASURE[c->measure].title);
         add_values(&t, c);
-        bool same_place = memcmp(&c->scope, &story->cause->scope, sizeof c->scope) == 0;
+        bool same_place = scope_equal(&c->scope, &story->cause->scope);
         if (!same_place) {
             text_add(&t, c->scope.count > 0 ? " at " : " ");
             scope_add_name(&c->scope, &i->windows, &t);

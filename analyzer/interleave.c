@@ -60,14 +60,14 @@ enum status interleave_next(struct interleave *m, int64_t until_ns, struct frame
                             size_t *ret_number)
 {
     assert(m->count > 0);
-    struct input *least = NULL;
+    struct input *least = &m->inputs[0];
     for (size_t i = 0; i < m->count; i++) {
         struct input *in = &m->inputs[i];
         enum status status = in->has_head ? STATUS_OK : fill(in);
         *ret_number = in->number;
         if (status != STATUS_OK)
             return status;
-        if (least == NULL || in->key_ns < least->key_ns)
+        if (in->key_ns < least->key_ns)
             least = in;
     }
     if (least->key_ns >= until_ns)

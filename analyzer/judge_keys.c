@@ -185,11 +185,10 @@ void judge_keyed_early_data(const struct trial *t, struct verdict *v)
         set_early(v, EARLY_ACCEPTED, "encrypted_extensions");
     else if (!t->f->early_data_offered)
         return;
-    else if (extensions != CONTENT_UNKNOWN)
-        set_early(v, EARLY_REJECTED, "psk_kept");
-    else if (find_message(&t->client, 0, CONTENT_END_OF_EARLY_DATA) != NOWHERE)
+    else if (extensions == CONTENT_UNKNOWN &&
+             find_message(&t->client, 0, CONTENT_END_OF_EARLY_DATA) != NOWHERE)
         set_early(v, EARLY_ACCEPTED, "end_of_early_data");
-    else if (is_refused_by_client(t))
+    else if (extensions != CONTENT_UNKNOWN || is_refused_by_client(t))
         set_early(v, EARLY_REJECTED, "psk_kept");
 }
 

@@ -517,8 +517,10 @@ static enum status keep_secrets(struct pcapng *p, struct reader r)
     uint32_t type = u32(p, &r);
     size_t len = u32(p, &r);
     struct bytes secrets = bytes_first(r.rest, len);
-    if (type != SECRETS_TLS_KEY_LOG || p->secrets_len + secrets.len + 1 > PCAPNG_SECRETS_MAX)
+    if (type != SECRETS_TLS_KEY_LOG)
         return STATUS_OK;
+    if (p->secrets_len + secrets.len + 1 > PCAPNG_SECRETS_MAX)
+        return damaged(p, "more than %d bytes of secrets", PCAPNG_SECRETS_MAX);
     uint8_t *grown = realloc(p->secrets, p->secrets_len + secrets.len + 1);
     if (grown == NULL)
         return STATUS_NO_MEMORY;

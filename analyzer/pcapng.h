@@ -17,7 +17,7 @@ enum {
     PCAPNG_INTERFACES_MAX = 4096,          /* of a section; more end the file */
     PCAPNG_NAMES_MAX = 1024,               /* interfaces of a file whose names are kept */
     PCAPNG_NAME_MAX = 64,                  /* a longer one is no name */
-    PCAPNG_SECRETS_MAX = 16 * 1024 * 1024, /* what is kept of a file's secrets; more is left out */
+    PCAPNG_SECRETS_MAX = 16 * 1024 * 1024, /* of a file's secrets; a block of more is passed over */
 };
 
 /* Places where something unreadable was passed over. */

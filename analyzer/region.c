@@ -119,7 +119,7 @@ static bool keep_text(struct texts *t, const char *text, const char **ret_kept)
 static bool source_add_line(struct source *s, struct texts *texts, struct prefixes *prefixes,
                             const struct line *line)
 {
-    struct place place;
+    struct place place = { 0 };
     int32_t index = 0;
     return keep_text(texts, line->region, &place.region) &&
            keep_text(texts, line->country, &place.country) && source_place(s, place, &index) &&

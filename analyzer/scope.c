@@ -10,6 +10,15 @@ bool scope_holds(const struct scope *s, const struct seen *f)
     return true;
 }
 
+bool scope_equal(const struct scope *a, const struct scope *b)
+{
+    bool equal = a->count == b->count;
+    for (size_t i = 0; equal && i < a->count; i++)
+        equal = a->condition[i].column == b->condition[i].column &&
+                a->condition[i].word == b->condition[i].word;
+    return equal;
+}
+
 bool scope_has_column(const struct scope *s, size_t column)
 {
     for (size_t i = 0; i < s->count; i++) {

@@ -18,6 +18,7 @@ struct scope {
 };
 
 bool scope_holds(const struct scope *s, const struct seen *f);
+bool scope_equal(const struct scope *a, const struct scope *b);
 bool scope_has_column(const struct scope *s, size_t column);
 
 /*

@@ -774,9 +774,9 @@ static enum status delete_marked_flows(struct store *s)
         "DELETE FROM open_flow WHERE flow_id IN (SELECT flow_id FROM marked_flow)",
         "DELETE FROM flow_facts WHERE flow_id IN (SELECT flow_id FROM marked_flow)",
         "DELETE FROM flow WHERE flow_id IN (SELECT flow_id FROM marked_flow)",
-        "UPDATE flow SET retried_by = NULL, retried_perceived_ns = NULL"
-        " WHERE retried_by IS NOT NULL"
-        " AND NOT EXISTS (SELECT 1 FROM flow AS r WHERE r.flow_uid = flow.retried_by)",
+        ("UPDATE flow SET retried_by = NULL, retried_perceived_ns = NULL"
+         " WHERE retried_by IS NOT NULL"
+         " AND NOT EXISTS (SELECT 1 FROM flow AS r WHERE r.flow_uid = flow.retried_by)"),
         "DELETE FROM marked_flow",
         NULL,
     };

@@ -70,6 +70,7 @@ struct packet {
     enum side from;
     uint8_t flags;
     uint32_t seq, ack;
+    uint32_t client;      /* 0 = 192.0.2.7 */
     uint16_t client_port; /* 0 = 50000 */
     uint8_t ttl;          /* 0 = 64 */
     uint16_t vlan;        /* 0 = raw IP */
@@ -81,12 +82,12 @@ static void put_be(uint8_t **at, unsigned width, uint64_t value)
         *(*at)++ = (uint8_t)(value >> 8 * i);
 }
 
-/* Client 192.0.2.7, server 198.51.100.9 port 443. */
+/* Server 198.51.100.9 port 443. */
 static void send_bytes(struct run_of_packets *r, const struct packet *p, struct bytes payload)
 {
     static uint16_t ip_id;
     uint8_t frame[1600], *at = frame;
-    uint32_t client = 0xc0000207, server = 0xc6336409;
+    uint32_t client = p->client == 0 ? 0xc0000207 : p->client, server = 0xc6336409;
     uint16_t port = p->client_port == 0 ? 50000 : p->client_port;
     cr_assert_leq(payload.len, 1500);
     if (p->vlan != 0) {
@@ -592,6 +593,34 @@ Test(analyze, memory_is_kept_by_closing_the_flows_nearest_to_their_end)
         evicted += f.ended == ENDED_EVICTED;
     }
     cr_expect_gt(evicted, 300);
+    end_run(&r);
+}
+
+Test(analyze, of_too_many_half_open_flows_the_oldest_are_evicted_and_all_counted)
+{
+    enum { BEYOND = 100, PORTS = 60000 };
+    struct run_of_packets r = begin_run((size_t)1 << 30);
+    for (uint32_t i = 0; i < HALF_OPEN_FLOWS_MAX + BEYOND; i++) {
+        struct packet p = { .at_ns = START_NS + i,
+                            .from = CLIENT,
+                            .flags = SYN,
+                            .seq = i,
+                            .client = 0x0a000000 + i / PORTS,
+                            .client_port = (uint16_t)(1 + i % PORTS) };
+        send_bytes(&r, &p, (struct bytes){ 0 });
+    }
+    struct bytes item;
+    unsigned rows = 0, evicted = 0;
+    cr_assert_eq(analysis_end(r.analysis), STATUS_OK);
+    stage_rewind(r.options.stage);
+    for (; stage_next(r.options.stage, &item) == STATUS_OK; rows++) {
+        struct record records[RECORDS_MAX];
+        struct facts f;
+        cr_assert(facts_unpack(item, records, &f));
+        evicted += f.ended == ENDED_EVICTED;
+    }
+    cr_expect_eq(rows, 64, "of one server and second");
+    cr_expect_eq(evicted, 64, "the first ones, which have rows, are the oldest");
     end_run(&r);
 }
 

@@ -199,14 +199,16 @@ Test(fragment, a_flood_stays_within_its_caps_and_ends)
     struct buffer b = fragment_of(true, &whole, 0, 160);
     struct fragment piece;
     struct datagram datagram;
-    size_t over_cap = 0;
+    uint32_t over_cap = 0, first = 0;
     struct frame frame = frame_of(&b, b.len, SECOND_NS);
     packet_fragment(&frame, &piece);
     for (uint32_t i = 0; i < 20000; i++) {
         piece.id = i;
         piece.offset = 60000;
-        over_cap += fragments_add(f, &piece, &datagram) == DROP_FRAGMENT_OVER_CAP;
+        if (fragments_add(f, &piece, &datagram) == DROP_FRAGMENT_OVER_CAP && over_cap++ == 0)
+            first = i;
     }
     cr_assert_gt(over_cap, 0);
+    cr_assert_leq(first, FRAGMENT_BYTES_MAX / 60000);
     fragments_close(f);
 }

@@ -667,3 +667,34 @@ Test(keyed, ends_when_it_has_enough)
     secrets_close(secrets);
     talk_close(t);
 }
+
+/* A client sends early records and nobody answers: bodies wait up to a cap, records up to another. */
+Test(keyed, what_waits_for_a_server_hello_has_caps)
+{
+    enum { BODY = 4096, HEADER = 5 };
+    struct talk *t = talk_open(&(struct talk_options){ 0 });
+    exchange(t);
+    struct secrets *secrets = secrets_of(t, &(struct damage){ 0 });
+    struct tls tls = { .secrets = secrets };
+    struct facts f = { .syn_seen = 1, .client_basis = CLIENT_BY_SYN };
+    static uint8_t record[HEADER + BODY] = { 0x17, 3, 3, BODY >> 8, BODY & 0xff };
+    read_run(&tls, &f, t, 0, 0, t->flight[0].len, false);
+    size_t most = 0, waiting = 0;
+    for (; tls.keyed != NULL && waiting < (size_t)4 * KEYED_RECORDS_MAX; waiting++) {
+        struct run run = { .offset = (int64_t)(t->flight[0].len + waiting * sizeof record),
+                           .len = sizeof record,
+                           .data = { record, sizeof record },
+                           .starts_segment = true,
+                           .at_ns = (int64_t)waiting,
+                           .packet_no = waiting + 2,
+                           .ack = 1 };
+        cr_assert_eq(tls_add_run(&tls, &f, CLIENT, run), STATUS_OK);
+        most = tls_held_memory(&tls) > most ? tls_held_memory(&tls) : most;
+    }
+    cr_expect_eq(waiting, KEYED_RECORDS_MAX + 1, "then it is over: %zu", waiting);
+    cr_expect_lt(most, KEYED_BYTES_MAX + 32 * 1024);
+    tls_done(&tls);
+    facts_done(&f);
+    secrets_close(secrets);
+    talk_close(t);
+}

@@ -417,6 +417,47 @@ Test(pcapng, secrets_of_tls_alone_are_kept_as_far_as_they_go)
     assert_end(c, STATUS_END, "");
 }
 
+static void write_secrets(FILE *file, struct bytes secrets)
+{
+    struct ng_file head = { 0 }, tail = { 0 };
+    uint32_t len = (uint32_t)secrets.len + 20;
+    ng_put(&head, 4, 10);
+    ng_put(&head, 4, len);
+    ng_put(&head, 4, 0x544c534b);
+    ng_put(&head, 4, secrets.len);
+    ng_put(&tail, 4, len);
+    fwrite(head.b.at, 1, head.b.len, file);
+    fwrite(secrets.at, 1, secrets.len, file);
+    fwrite(tail.b.at, 1, tail.b.len, file);
+}
+
+Test(pcapng, secrets_beyond_the_cap_are_damage_that_is_passed_over)
+{
+    enum { LONG = PCAPNG_SECRETS_MAX / 2 };
+    static const uint8_t text[LONG];
+    struct ng_file begin = { 0 }, end = { 0 };
+    ng_section(&begin, false);
+    ng_interface(&begin, EN10MB, 0, NANOSECONDS, 0);
+    ng_secrets(&end, 0x544c534b, "last");
+    ng_packet(&end, 0, 1, data_of("x"), 1);
+    FILE *file = fopen(path, "wb");
+    fwrite(begin.b.at, 1, begin.b.len, file);
+    write_secrets(file, (struct bytes){ text, LONG });
+    write_secrets(file, (struct bytes){ text, LONG });
+    fwrite(end.b.at, 1, end.b.len, file);
+    fclose(file);
+    struct capture *c = NULL;
+    cr_assert_eq(capture_open(path, NULL, &c), STATUS_OK);
+    next_frame(c);
+    struct bytes secrets = capture_secrets(c);
+    cr_assert_eq(secrets.len, LONG + strlen("\nlast\n"));
+    cr_assert(bytes_equal(bytes_after(secrets, LONG), data_of("\nlast\n")));
+    struct frame f;
+    cr_assert_eq(capture_next(c, &f), STATUS_DAMAGED);
+    cr_assert_not_null(strstr(capture_reason(c), "more than 16777216 bytes of secrets"));
+    capture_close(c);
+}
+
 Test(pcapng, statistics_of_nobody_are_ignored)
 {
     struct ng_file f = { 0 };

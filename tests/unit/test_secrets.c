@@ -282,6 +282,35 @@ Test(secrets, every_truncation)
     buffer_done(&b);
 }
 
+/* Eight hex digits, at the begin of a random. */
+static void write_number(uint8_t *at, uint32_t number)
+{
+    for (unsigned i = 8; i-- > 0; number >>= 4)
+        at[i] = (uint8_t)"0123456789abcdef"[number & 15];
+}
+
+Test(secrets, beyond_the_cap_they_are_counted_and_left_out)
+{
+    enum { LINES = 4096, BEYOND = 100, LABEL_LEN = sizeof "CLIENT_RANDOM " - 1 };
+    struct buffer b = { 0 };
+    for (unsigned i = 0; i < LINES; i++)
+        add_line(&b, "CLIENT_RANDOM", 0xab, 1, SHA384_LEN, "\n");
+    size_t line_len = b.len / LINES;
+    struct secrets *s = secrets_open(1, NULL);
+    uint32_t number = 0;
+    while (number < SECRETS_MAX + BEYOND) {
+        size_t count = 0;
+        for (; count < LINES && number < SECRETS_MAX + BEYOND; count++)
+            write_number(b.at + count * line_len + LABEL_LEN, number++);
+        cr_assert_eq(secrets_add_text(s, (struct bytes){ b.at, count * line_len }), STATUS_OK);
+    }
+    struct secrets_counts counts = secrets_counts(s);
+    cr_expect_eq(counts.kept, SECRETS_MAX);
+    cr_expect_eq(counts.over_cap, BEYOND);
+    secrets_close(s);
+    buffer_done(&b);
+}
+
 Test(secrets, a_random_of_another_length_is_not_found)
 {
     struct buffer b = { 0 };

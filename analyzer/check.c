@@ -223,8 +223,9 @@ static enum status next_facts(struct query *q, struct facts *ret_facts)
     enum status status;
     while ((status = query_next(q)) == STATUS_OK) {
         struct cell cell = query_cell(q, 0);
-        if (cell.type == CELL_TEXT && facts_from_json(cell.bytes, ret_facts))
-            return STATUS_OK;
+        status = cell.type == CELL_TEXT ? facts_from_json(cell.bytes, ret_facts) : STATUS_REFUSED;
+        if (status != STATUS_REFUSED)
+            return status;
     }
     return status;
 }

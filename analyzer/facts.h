@@ -342,14 +342,14 @@ bool facts_are_sound(const struct facts *f);
  * of the flow, the fields _after from its own "at", "all_acked_after" from when its first byte was
  * acknowledged where that was seen; "message" is first_message + 1, 0 for none.
  *
- * facts_from_json() restores all but `file` and the texts that only the row has; false when the
- * bytes are no such JSON, or without memory.
+ * facts_from_json() restores all but `file` and the texts that only the row has. STATUS_REFUSED when
+ * the bytes are no such JSON; STATUS_NO_MEMORY.
  */
 #define FACTS_RECORD_FIELDS                                                                        \
     "side", "type", "len", "at", "packet", "offset", "ack", "flags", "acked_after",                \
         "all_acked_after", "last_after", "more_packets", "message", "skipped", "skipped_len",      \
         "content"
 MUST_USE enum status facts_to_json(const struct facts *f, struct buffer *out);
-bool facts_from_json(struct bytes json, struct facts *ret_facts);
+MUST_USE enum status facts_from_json(struct bytes json, struct facts *ret_facts);
 
 #endif

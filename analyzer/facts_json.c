@@ -343,7 +343,7 @@ static void read_scalars(struct bytes array, struct scale scale, struct facts *f
 #undef READ_2
 }
 
-static bool read_records(struct bytes records, struct scale scale, struct facts *f)
+static enum status read_records(struct bytes records, struct scale scale, struct facts *f)
 {
     struct reader items = json_items(records);
     struct bytes one;
@@ -352,11 +352,11 @@ static bool read_records(struct bytes records, struct scale scale, struct facts 
         struct reader values = json_items(one);
         struct record *r = facts_add_record(f);
         if (r == NULL)
-            return false;
+            return STATUS_NO_MEMORY;
         read_numbers(&values, RECORD_FIELDS, &fields);
         *r = read_record(&fields, scale);
     }
-    return true;
+    return STATUS_OK;
 }
 
 static void read_resends(struct bytes resends, struct scale scale, struct facts *f)
@@ -375,15 +375,21 @@ static void read_resends(struct bytes resends, struct scale scale, struct facts 
     }
 }
 
-static bool read_text(struct bytes value, char **field)
+static enum status read_text(struct bytes value, char **field)
 {
     struct buffer space = { 0 };
     struct bytes text;
-    bool ok =
-        value.len == 0 || value.at[0] != '"' ||
-        (json_text(value, &space, &text) && facts_set_text(field, (const char *)text.at, text.len));
+    if (value.len == 0 || value.at[0] != '"')
+        return STATUS_OK;
+    /* With room for what escapes become, json_text() fails for what is wrong alone. */
+    if (memchr(value.at, '\\', value.len) != NULL && !buffer_reserve(&space, value.len))
+        return STATUS_NO_MEMORY;
+    enum status status = STATUS_REFUSED;
+    if (json_text(value, &space, &text))
+        status =
+            facts_set_text(field, (const char *)text.at, text.len) ? STATUS_OK : STATUS_NO_MEMORY;
     buffer_done(&space);
-    return ok;
+    return status;
 }
 
 /* What the facts of a flow are made of. */
@@ -415,13 +421,13 @@ static const char *const MEMBERS[MEMBER_COUNT] = { [START] = "start",
 #undef NAME
 };
 
-static bool read_facts(struct bytes root, struct facts *f)
+static enum status read_facts(struct bytes root, struct facts *f)
 {
     struct bytes of[MEMBER_COUNT];
     json_members(root, MEMBERS, MEMBER_COUNT, of);
     if (!read_endpoint(of[CLIENT_ENDPOINT], &f->client) ||
         !read_endpoint(of[SERVER_ENDPOINT], &f->server))
-        return false;
+        return STATUS_REFUSED;
     f->ip_version = address_is_ipv4(&f->client.address) ? 4 : 6;
     struct scale scale = {
         .start_ns = at_least(0, json_integer(of[START]).value),
@@ -429,25 +435,26 @@ static bool read_facts(struct bytes root, struct facts *f)
         .first_packet_no = (uint64_t)json_integer(of[PACKET]).value,
     };
     read_scalars(of[SCALARS], scale, f);
+    enum status status = STATUS_OK;
 #define READ_TEXT(name)                                                                            \
-    if (!read_text(of[TEXT_##name], &f->name))                                                     \
-        return false;
+    if (status == STATUS_OK)                                                                       \
+        status = read_text(of[TEXT_##name], &f->name);
     FACTS_TEXT_JUDGED(READ_TEXT)
 #undef READ_TEXT
     read_resends(of[RESENDS], scale, f);
-    return read_records(of[RECORDS], scale, f) && facts_are_sound(f);
+    if (status == STATUS_OK)
+        status = read_records(of[RECORDS], scale, f);
+    return status == STATUS_OK && !facts_are_sound(f) ? STATUS_REFUSED : status;
 }
 
-bool facts_from_json(struct bytes json, struct facts *ret_facts)
+enum status facts_from_json(struct bytes json, struct facts *ret_facts)
 {
     struct bytes root;
     struct facts f = { 0 };
-    if (!json_parse(json, &root))
-        return false;
-    if (!read_facts(root, &f)) {
+    enum status status = json_parse(json, &root) ? read_facts(root, &f) : STATUS_REFUSED;
+    if (status == STATUS_OK)
+        *ret_facts = f;
+    else
         facts_done(&f);
-        return false;
-    }
-    *ret_facts = f;
-    return true;
+    return status;
 }

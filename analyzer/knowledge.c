@@ -54,10 +54,15 @@ enum status knowledge_learn(struct store *s, struct profiles *p)
     while ((status = store_next_flow(s, &row)) == STATUS_OK) {
         struct facts f;
         struct bytes json = { (const uint8_t *)row.facts.at, row.facts.len };
-        if (row.is_open || json.len == 0 || !facts_from_json(json, &f))
+        if (row.is_open || json.len == 0)
             continue;
-        status = profiles_learn(p, &f);
-        facts_done(&f);
+        status = facts_from_json(json, &f);
+        if (status == STATUS_REFUSED)
+            continue;
+        if (status == STATUS_OK) {
+            status = profiles_learn(p, &f);
+            facts_done(&f);
+        }
         if (status != STATUS_OK)
             return status;
     }

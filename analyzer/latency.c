@@ -90,6 +90,7 @@ static enum status find_group(const struct latency *l, struct query *q, size_t *
 {
     struct latency_group wanted = { 0 };
     enum status status = read_by(l, q, wanted.by);
+    assert(l->count == 0 || l->groups != NULL);
     *ret_group = NULL;
     for (size_t i = *cursor; status == STATUS_OK && i < l->count && !*ret_group; i++) {
         bool equal = true;
@@ -419,6 +420,7 @@ static bool begin_shape(struct shaping *shaping, struct class_latency *class)
 /* Takes a step; its row stands at column `at`. */
 static void add_step(struct shaping *shaping, struct query *q, size_t at)
 {
+    assert(shaping->class != NULL);
     struct class_shape *shape = shaping->class->shape;
     int64_t flows = query_cell(q, at).integer;
     double middle = ((double)shaping->seen + (double)flows / 2) / (double)shaping->class->flows;

@@ -8,6 +8,7 @@
 #include "text.h"
 #include "whole_file.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -271,6 +272,7 @@ static enum status set_label(const char *name, const char *value, struct labels 
                    : strcmp(name, "region") == 0 ? &labels->region
                                                  : NULL;
     if (field != NULL) {
+        assert(*field == NULL); /* no two columns have one name */
         *field = strdup(value);
         return *field != NULL ? STATUS_OK : STATUS_NO_MEMORY;
     }

@@ -236,7 +236,7 @@ static enum layer ipv4(struct walk *w)
     struct bytes to = reader_take(&r, 4);
     if (r.short_read)
         return stop(w, DROP_IP_TOO_SHORT);
-    size_t header_len = (version_and_len & 0xfu) * 4;
+    size_t header_len = (size_t)(version_and_len & 0xfu) * 4;
     if (version_and_len >> 4 != 4 || header_len < IPV4_HEADER_LEN)
         return stop(w, DROP_IP_HEADER_INVALID);
     reader_take(&r, header_len - IPV4_HEADER_LEN); /* options */
@@ -418,9 +418,8 @@ static void tcp_options(struct reader r, struct segment *s)
             s->has_timestamp = true;
         } else if (kind == OPTION_MSS && len == 4 && (s->flags & TCP_SYN) != 0) {
             s->mss = reader_u16(&value);
-        } else if (kind == OPTION_FAST_OPEN) {
-            s->fast_open = true;
-        } else if (kind == OPTION_EXPERIMENT && reader_u16(&value) == FAST_OPEN_EXPERIMENT) {
+        } else if (kind == OPTION_FAST_OPEN || (kind == OPTION_EXPERIMENT &&
+                                                reader_u16(&value) == FAST_OPEN_EXPERIMENT)) {
             s->fast_open = true;
         }
     }
@@ -440,7 +439,7 @@ static enum drop tcp(const struct frame *frame, const struct walk *w, struct seg
     reader_u32(&r); /* checksum and urgent pointer */
     if (r.short_read)
         return DROP_TCP_TOO_SHORT;
-    size_t header_len = (data_offset >> 4) * 4u;
+    size_t header_len = (size_t)(data_offset >> 4) * 4;
     if (header_len < TCP_HEADER_LEN || header_len > wire_left(w))
         return DROP_TCP_HEADER_INVALID;
 

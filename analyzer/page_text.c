@@ -2,6 +2,7 @@
 /* Pages as lines: for a terminal, and as Markdown. */
 #include "page_blocks.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* ---- aligned ---- */
@@ -283,6 +284,7 @@ static void put_markdown_block(const struct page *p, const struct page_block *bl
         [BLOCK_FACT] = "- ",
     };
     if (block->kind == BLOCK_TABLE) {
+        assert(block->table != NULL);
         put_markdown_table(p, block->table, out);
     } else if (block->kind == BLOCK_COMMAND) {
         put_markdown_command(p, block, out);

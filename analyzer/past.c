@@ -131,6 +131,7 @@ enum status past_remember(struct past *p, const struct past_flow *flow)
         p->full = true;
     }
     struct entry *oldest = &p->ring[p->next];
+    /* Full: all of the ring was written. NOLINTNEXTLINE(clang-analyzer-core.Undefined*) */
     if (p->full && oldest->kind != FORGOTTEN)
         forget(p, oldest);
     if (p->full) /* its slot is looked for soon */

@@ -217,7 +217,10 @@ const char *address_network_text(const struct address *a, char buffer[SHOWN_ADDR
 {
     struct address network = network_of(a);
     address_text(&network, buffer);
-    return strcat(buffer, address_is_ipv4(a) ? "/24" : "/48");
+    size_t len = strlen(buffer);
+    (void)snprintf(buffer + len, SHOWN_ADDRESS_SIZE - len, "%s",
+                   address_is_ipv4(a) ? "/24" : "/48");
+    return buffer;
 }
 
 const char *privacy_address_text(const struct privacy *p, const struct address *a,

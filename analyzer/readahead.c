@@ -136,7 +136,8 @@ size_t readahead_read(struct readahead *r, uint8_t *buffer, size_t size)
     if (r->given == current_bytes(r).len && !next_block(r))
         return 0;
     struct bytes piece = bytes_first(bytes_after(current_bytes(r), r->given), size);
-    memcpy(buffer, piece.at, piece.len);
+    if (piece.len > 0)
+        memcpy(buffer, piece.at, piece.len);
     r->given += piece.len;
     return piece.len;
 }

@@ -140,7 +140,7 @@ static bool note_integer(struct changes *c, int column_no, const char *column,
 static bool note_real(struct changes *c, int column_no, const char *column,
                       const struct row_real *before, const struct row_real *after)
 {
-    bool same = memcmp(&before->value, &after->value, sizeof(double)) == 0;
+    bool same = before->value == after->value;
     if (before->has == after->has && (same || !before->has))
         return false;
     note(c, column_no, column, before->has ? "a value" : "NULL",
@@ -324,11 +324,15 @@ static enum status take_flow(struct rejudge *r, const struct stored_flow *row)
     if (row->facts.at == NULL)
         return take_row(r, &flow, row);
     struct facts f;
-    if (!facts_from_json((struct bytes){ (const uint8_t *)row->facts.at, row->facts.len }, &f)) {
+    struct bytes json = { (const uint8_t *)row->facts.at, row->facts.len };
+    enum status status = facts_from_json(json, &f);
+    if (status == STATUS_REFUSED) {
         r->changes->unreadable++;
         return STATUS_OK;
     }
-    enum status status = take_facts(r, &flow, &f, row->is_open);
+    if (status != STATUS_OK)
+        return status;
+    status = take_facts(r, &flow, &f, row->is_open);
     facts_done(&f);
     return status;
 }

@@ -145,10 +145,12 @@ static enum status read_facts(struct database *d, int64_t flow_id, struct facts 
     enum status status = open_row(d, "SELECT facts FROM flow_facts WHERE flow_id = :flow_id",
                                   flow_id, &q, ret_has, error);
     *ret_facts = (struct facts){ 0 };
-    if (status == STATUS_OK && *ret_has)
-        *ret_has = facts_from_json(query_cell(q, 0).bytes, ret_facts);
+    if (status == STATUS_OK && *ret_has) {
+        status = facts_from_json(query_cell(q, 0).bytes, ret_facts);
+        *ret_has = status == STATUS_OK;
+    }
     query_close(q);
-    return status;
+    return status == STATUS_REFUSED ? STATUS_OK : status;
 }
 
 /* Of the texts that facts_from_json() leaves to the row, the one that is drawn. */

@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ingests go wrong in every way; afterwards the database is whole and nothing is lost or doubled.
 
-usage: faults.py FIRSTFLIGHT FAIL_MALLOC [--thorough]
+usage: faults.py FIRSTFLIGHT [--thorough]
 
 Kills (SIGKILL) and interrupts (SIGINT) at random moments, files that may not grow beyond a size at
-many sizes, allocations that fail one by one, two ingests at once, databases that are locked,
-foreign, damaged or of a directory that is not there, output that cannot be written. Each time the
-database holds either all or nothing of the run (after SIGINT: of each capture point), and the same
-run again gives the content of an undisturbed one. FAIL_MALLOC is the library of fail_malloc.c.
---thorough takes some minutes.
+many sizes, two ingests at once, databases that are locked, foreign, damaged or of a directory that
+is not there, output that cannot be written. Each time the database holds either all or nothing of the run (after SIGINT: of each capture point), and the same
+run again gives the content of an undisturbed one. --thorough takes some minutes.
+Allocations that fail: allocations.py.
 """
 import os
 import pathlib
@@ -146,36 +145,6 @@ def fill_the_disk(bench, failures, times):
     print(f"disk full: {times} sizes, {refused} of them too small")
 
 
-def fail_allocations(bench, failures, library, step, rng):
-    """On one small capture, into a new database. nDPI and libseccomp, which do not get along with
-    it, are left out."""
-    options = ["--no-labels", "--no-sandbox"]
-    count_file = bench.directory / "allocations"
-    expected = bench.directory / "expected.db"
-    environment = dict(os.environ, LD_PRELOAD=str(library), FAIL_COUNT=str(count_file))
-    subprocess.run(bench.command(expected, SMALL, options=options), check=True, env=environment)
-    total = int(count_file.read_text(encoding="ascii"))
-    refused, tried = 0, 0
-    database = bench.directory / "memory.db"
-    for at in range(1 + rng.randrange(step), total + 1, step):
-        database.unlink(missing_ok=True)
-        environment["FAIL_AT"] = str(at)
-        run = subprocess.run(bench.command(database, SMALL, options=options), check=False,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                             env=environment)
-        what = f"allocation {at} of {total}"
-        tried += 1
-        failures.expect(run.returncode in (DONE, FAILED), f"{what}: status {run.returncode}")
-        if run.returncode == FAILED:
-            refused += 1
-            failures.expect(run.stderr != "", f"{what}: no message")
-            failures.expect(content(database) is None, f"{what}: something of the run is there")
-        elif run.returncode == DONE:
-            failures.expect(content(database) == content(expected), f"{what}: other content")
-    failures.expect(refused > 0, "no allocation mattered")
-    print(f"allocations: {tried} of {total} failed once, {refused} ended the run")
-
-
 def run_two_at_once(bench, failures, times):
     for n in range(times):
         database = bench.fresh("two.db")
@@ -241,8 +210,7 @@ def write_to_nowhere(bench, failures):
 
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
-    library = pathlib.Path(sys.argv[2]).resolve()
-    thorough = "--thorough" in sys.argv[3:]
+    thorough = "--thorough" in sys.argv[2:]
     failures = Failures()
     rng = random.Random(0 if not thorough else None)
     with tempfile.TemporaryDirectory() as name:
@@ -250,7 +218,6 @@ def main():
         stop_at_random_moments(bench, failures, signal.SIGKILL, 200 if thorough else 6, rng)
         stop_at_random_moments(bench, failures, signal.SIGINT, 100 if thorough else 3, rng)
         fill_the_disk(bench, failures, 100 if thorough else 6)
-        fail_allocations(bench, failures, library, 1 if thorough else 499, rng)
         run_two_at_once(bench, failures, 20 if thorough else 1)
         refuse_databases(bench, failures)
         meet_a_lock(bench, failures)

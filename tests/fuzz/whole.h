@@ -159,7 +159,7 @@ static inline void check_json(const struct facts *f, struct bytes json)
     FACTS_TEXT_SHOWN(FORGET)
 #undef FORGET
     judged.file = 0;
-    check(facts_from_json(json, &again));
+    check(facts_from_json(json, &again) == STATUS_OK);
     check(facts_pack(&judged, &packed) == STATUS_OK);
     check(facts_pack(&again, &repacked) == STATUS_OK);
     check(repacked.len == packed.len && memcmp(repacked.at, packed.at, packed.len) == 0);

@@ -159,7 +159,9 @@ static bool parse_before_end(const char *at, struct span data, int64_t *ret_ns)
     static const struct {
         char unit;
         int64_t seconds;
-    } units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', DAY_S }, { 'w', INT64_C(7) * DAY_S } };
+    } units[] = {
+        { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', DAY_S }, { 'w', INT64_C(7) * DAY_S }
+    };
     int64_t count, ns;
     if (!take(&at, '-') || !take_number(&at, &count))
         return false;
@@ -216,7 +218,7 @@ const char *moment_span_text(struct span span, char buffer[2 * MOMENT_TEXT_SIZE]
         (void)utc_text(ends_ns[i], time_format, times[i], MOMENT_TEXT_SIZE);
     }
     bool one_day = strcmp(days[0], days[1]) == 0;
-    (void)snprintf(buffer, (size_t)2 * MOMENT_TEXT_SIZE, "%.12s %.10s .. %.12s%s%.10s", days[0], times[0],
-                   one_day ? "" : days[1], one_day ? "" : " ", times[1]);
+    (void)snprintf(buffer, (size_t)2 * MOMENT_TEXT_SIZE, "%.12s %.10s .. %.12s%s%.10s", days[0],
+                   times[0], one_day ? "" : days[1], one_day ? "" : " ", times[1]);
     return buffer;
 }

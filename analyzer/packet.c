@@ -418,8 +418,8 @@ static void tcp_options(struct reader r, struct segment *s)
             s->has_timestamp = true;
         } else if (kind == OPTION_MSS && len == 4 && (s->flags & TCP_SYN) != 0) {
             s->mss = reader_u16(&value);
-        } else if (kind == OPTION_FAST_OPEN || (kind == OPTION_EXPERIMENT &&
-                                                reader_u16(&value) == FAST_OPEN_EXPERIMENT)) {
+        } else if (kind == OPTION_FAST_OPEN ||
+                   (kind == OPTION_EXPERIMENT && reader_u16(&value) == FAST_OPEN_EXPERIMENT)) {
             s->fast_open = true;
         }
     }

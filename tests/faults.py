@@ -6,9 +6,9 @@ usage: faults.py FIRSTFLIGHT [--thorough]
 
 Kills (SIGKILL) and interrupts (SIGINT) at random moments, files that may not grow beyond a size at
 many sizes, two ingests at once, databases that are locked, foreign, damaged or of a directory that
-is not there, output that cannot be written. Each time the database holds either all or nothing of the run (after SIGINT: of each capture point), and the same
-run again gives the content of an undisturbed one. --thorough takes some minutes.
-Allocations that fail: allocations.py.
+is not there, output that cannot be written. Each time the database holds either all or nothing of
+the run (after SIGINT: of each capture point), and the same run again gives the content of an
+undisturbed one. --thorough takes some minutes. Allocations that fail: allocations.py.
 """
 import os
 import pathlib

@@ -40,7 +40,7 @@ struct past_flow {
  * (RFC 9293 3.8.4). */
 #define PAST_HALF_OPEN_NS (130 * INT64_C(1000000000))
 #define PAST_CLOSED_NS (240 * INT64_C(1000000000))
-#define PAST_IDLE_NS (3 * 3600 * INT64_C(1000000000))
+#define PAST_IDLE_NS (INT64_C(3) * 3600 * 1000000000)
 
 struct past;
 

@@ -295,7 +295,8 @@ static void flush_line(struct table *t)
 /* Spreadsheets take a text that begins so for a formula. */
 static bool begins_like_formula(struct bytes text)
 {
-    return text.len > 0 && memchr("=+-@\t\r", text.at[0], 6) != NULL;
+    static const char FIRST[] = { '=', '+', '-', '@', '\t', '\r' };
+    return text.len > 0 && memchr(FIRST, text.at[0], sizeof FIRST) != NULL;
 }
 
 /* An empty text is quoted, so that it is not NULL. */
@@ -311,13 +312,14 @@ static bool needs_quotes(struct bytes text)
 /* Line feeds and tabs stay as they are, everything else that is unsafe is escaped. */
 static void add_csv_text(struct text *line, struct bytes text)
 {
+    static const char QUOTED[] = { '"', '\n', '\t' };
     const char *quote = needs_quotes(text) ? "\"" : "";
     text_add(line, quote);
     if (begins_like_formula(text))
         text_add(line, "'");
     while (text.len > 0) {
         size_t plain = 0;
-        while (plain < text.len && !memchr("\"\n\t", text.at[plain], 3))
+        while (plain < text.len && !memchr(QUOTED, text.at[plain], sizeof QUOTED))
             plain++;
         text_add_safe(line, bytes_first(text, plain), true);
         text = bytes_after(text, plain);
@@ -528,6 +530,7 @@ static void fill_grid(struct table *t, int *decimals)
     for (size_t i = 0; i < t->kept_count; i++) {
         const struct kept *kept = &t->kept[i];
         struct text real = { 0 };
+        assert(t->column_count > 0);
         if (kept->is_real)
             add_plain_real(&real, kept->real, decimals[i % t->column_count]);
         grid_add(&t->grid, kept->is_real ? text_bytes(text_string(&real)) : kept_bytes(t, kept));
@@ -547,6 +550,7 @@ static void put_one_per_line(struct table *t, size_t first)
         widest = width > widest ? width : widest;
     }
     for (size_t i = first; i < t->grid.cell_count; i++) {
+        assert(t->column_count > 0);
         const char *name = t->names[i % t->column_count];
         bool between = i % t->column_count == 0 && (t->begun || i > first);
         text_add(&t->line, between ? "\n" : "");

@@ -262,7 +262,6 @@ static void note_first_message(struct facts *f, enum side side, const struct mes
 static enum status note_message(struct tls *t, struct facts *f, enum side side,
                                 const struct message *m)
 {
-    struct tls_side *s = &t->side[side];
     struct client_hello client;
     struct server_hello server;
     switch ((enum handshake_type)m->type) {
@@ -299,8 +298,8 @@ static enum status note_message(struct tls *t, struct facts *f, enum side side,
     case HANDSHAKE_CERTIFICATE_STATUS:
         break;
     default: /* no handshake message begins like that: encrypted, whatever we missed */
-        s->body_is_clear = false;
-        message_reset(&s->messages);
+        t->side[side].body_is_clear = false;
+        message_reset(&t->side[side].messages);
         return STATUS_OK;
     }
     note_first_message(f, side, m);

@@ -44,7 +44,7 @@ enum {
 };
 
 /* Two records of one write that straddle two segments; a signature in between takes longer. */
-static const int64_t SAME_WRITE_NS = 5 * 1000000;
+static const int64_t SAME_WRITE_NS = INT64_C(5) * 1000000;
 
 struct lengths13 lengths13_of(uint16_t cipher_suite)
 {

@@ -136,7 +136,7 @@ static enum layer nsh(struct walk *w)
     enum { NEXT_IPV4 = 1, NEXT_IPV6 = 2, NEXT_ETHERNET = 3, NEXT_NSH = 4, NEXT_MPLS = 5 };
     enum { FIXED_LEN = 8 };
     struct reader r = w->rest;
-    size_t len = (reader_u16(&r) & 0x3fu) * 4;
+    size_t len = (size_t)(reader_u16(&r) & 0x3fu) * 4;
     reader_u8(&r); /* metadata type */
     uint8_t next_protocol = reader_u8(&r);
     uint32_t path = reader_u32(&r);
@@ -297,7 +297,7 @@ static enum layer geneve(struct walk *w)
     reader_u8(&r); /* flags */
     uint16_t protocol = reader_u16(&r);
     uint32_t vni = reader_u32(&r) >> 8;
-    reader_take(&r, (version_and_options & 0x3fu) * 4);
+    reader_take(&r, (size_t)(version_and_options & 0x3fu) * 4);
     if (r.short_read || version_and_options >> 6 != 0)
         return stop(w, DROP_UDP_NOT_QUIC);
     w->rest = r;
@@ -321,7 +321,7 @@ static enum layer gtp_u(struct walk *w)
         extension = reader_u8(&r);
     }
     while ((flags & HAS_EXTENSIONS) != 0 && extension != 0 && !r.short_read) {
-        size_t len = reader_u8(&r) * 4u;
+        size_t len = (size_t)reader_u8(&r) * 4;
         reader_take(&r, len >= 2 ? len - 2 : r.rest.len + 1); /* a length of 0 would not end */
         extension = reader_u8(&r);
     }
@@ -388,7 +388,7 @@ static enum layer capwap(struct walk *w)
     struct reader r = w->rest;
     uint32_t head = reader_u32(&r);
     reader_u32(&r); /* fragment id and offset */
-    size_t len = (head >> HLEN_SHIFT & 0x1f) * 4;
+    size_t len = (size_t)(head >> HLEN_SHIFT & 0x1f) * 4;
     bool has_frame = head >> 24 == 0 && len >= FIXED_LEN && (head & (FRAGMENT | KEEP_ALIVE)) == 0;
     if (r.short_read || !has_frame)
         return stop(w, DROP_UDP_NOT_QUIC);

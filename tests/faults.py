@@ -104,8 +104,9 @@ def stop_at_random_moments(bench, failures, how, times, rng):
     whole = 0
     for n in range(times):
         database = bench.fresh("stopped.db")
-        process = subprocess.Popen(bench.command(database, SAMPLES / "article"),
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # One capture point at a time has the threads that share the work on a point.
+        command = bench.command(database, SAMPLES / "article", options=["--jobs", str(1 + n % 2)])
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0, 1.1) * bench.seconds)
         process.send_signal(how)
         status = process.wait(timeout=60)

@@ -26,6 +26,7 @@
 #include "packet.h"
 #include "past.h"
 #include "prefetch.h"
+#include "spill.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -65,6 +66,7 @@ struct analysis {
     struct buffer state;     /* of the flow that stays open */
     struct buffer half_open; /* as in struct carried_point */
     uint64_t past_seed;
+    struct spill *spill;     /* what is parked beyond its share of memory */
     bool *continued;         /* by number of resumed flows; not owned */
     struct secrets *secrets; /* out of the captures; NULL before the first */
     size_t connections, parked_bytes, held_bytes;
@@ -87,12 +89,22 @@ static struct connection *take_connection(struct analysis *a, struct flow *flow)
     return c;
 }
 
+static void free_parked(struct analysis *a, struct flow *flow)
+{
+    struct parked *parked = flow->parked;
+    if (parked == NULL)
+        return;
+    a->parked_bytes -= parked_size(parked);
+    if (parked->place != 0)
+        spill_remove(a->spill, parked->place, parked->len);
+    free(parked);
+    flow->parked = NULL;
+}
+
 static void free_flow(struct analysis *a, struct flow *flow)
 {
     connection_close(&a->pool, take_connection(a, flow));
-    if (flow->parked != NULL)
-        a->parked_bytes -= sizeof *flow->parked + flow->parked->len;
-    free(flow->parked);
+    free_parked(a, flow);
     flow_remove(a->flows, flow);
 }
 
@@ -312,35 +324,66 @@ static enum status finish_connection(struct analysis *a, struct flow *flow, enum
     return status == STATUS_OK ? hand_over(a, flow, fallback, ret_number) : status;
 }
 
+/* What was packed, in memory or, where that has its share already, in the file; NULL = neither. */
+static struct parked *keep_packed(struct analysis *a, struct bytes packed)
+{
+    uint32_t place = 0;
+    bool spills = packed.len <= SPILL_ITEM_MAX && a->parked_bytes > a->options.memory_max / 8;
+    if (spills && spill_put(a->spill, packed, &place) != STATUS_OK)
+        place = 0; /* as long as there is memory, a full disk does no harm */
+    struct parked *parked = malloc(sizeof *parked + (place == 0 ? packed.len : 0));
+    if (parked == NULL) {
+        if (place != 0)
+            spill_remove(a->spill, place, packed.len);
+        return NULL;
+    }
+    *parked = (struct parked){ .len = (uint32_t)packed.len, .place = place };
+    if (place == 0)
+        memcpy(parked->bytes, packed.at, packed.len);
+    a->parked_bytes += parked_size(parked);
+    return parked;
+}
+
 /* Packs the connection of a silent flow away, or marks the flow when it is not at rest. */
 static void park(struct analysis *a, struct flow *flow)
 {
     a->packed.len = 0;
     bool packed = connection_is_at_rest(flow->connection) &&
                   connection_pack(flow->connection, a->now_ns, &a->packed);
-    struct parked *parked = packed ? malloc(sizeof *parked + a->packed.len) : NULL;
-    flow->restless = parked == NULL;
-    if (parked == NULL)
-        return;
-    parked->len = (uint32_t)a->packed.len;
-    memcpy(parked->bytes, a->packed.at, a->packed.len);
-    a->parked_bytes += sizeof *parked + parked->len;
-    flow->parked = parked;
-    connection_close(&a->pool, take_connection(a, flow));
+    struct bytes bytes = { a->packed.at, a->packed.len };
+    flow->parked = packed ? keep_packed(a, bytes) : NULL;
+    flow->restless = flow->parked == NULL;
+    if (flow->parked != NULL)
+        connection_close(&a->pool, take_connection(a, flow));
+}
+
+/* What was packed of a flow, until the next call. */
+static enum status look_at_parked(struct analysis *a, const struct parked *parked,
+                                  struct bytes *ret_packed)
+{
+    *ret_packed = (struct bytes){ parked->bytes, parked->len };
+    if (parked->place == 0)
+        return STATUS_OK;
+    a->packed.len = 0;
+    if (!buffer_reserve(&a->packed, parked->len))
+        return STATUS_NO_MEMORY;
+    *ret_packed = (struct bytes){ a->packed.at, parked->len };
+    return spill_read(a->spill, parked->place, a->packed.at, parked->len);
 }
 
 static enum status unpark(struct analysis *a, struct flow *flow)
 {
-    struct parked *parked = flow->parked;
+    struct bytes packed;
     flow->restless = false;
-    if (parked == NULL)
+    if (flow->parked == NULL)
         return STATUS_OK;
-    flow->connection = connection_unpack(&a->pool, (struct bytes){ parked->bytes, parked->len });
+    enum status status = look_at_parked(a, flow->parked, &packed);
+    if (status != STATUS_OK)
+        return status;
+    flow->connection = connection_unpack(&a->pool, packed);
     if (flow->connection == NULL)
         return STATUS_NO_MEMORY;
-    a->parked_bytes -= sizeof *parked + parked->len;
-    flow->parked = NULL;
-    free(parked);
+    free_parked(a, flow);
     a->connections++;
     flow_hurry(a->flows, flow);
     return STATUS_OK;
@@ -417,10 +460,15 @@ static enum status leave_flow(struct analysis *a, struct flow *flow)
     uint64_t number;
     struct flow left = *flow;
     left.is_counted = flow_is_half_open(flow) && flow->opening.syn_count > 0;
+    struct bytes parked = { 0 };
+    enum status status =
+        flow->parked != NULL ? look_at_parked(a, flow->parked, &parked) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
     a->state.len = 0;
-    if (!carry_flow_pack(&left, a->now_ns, &a->state))
+    if (!carry_flow_pack(&left, parked, a->now_ns, &a->state))
         return STATUS_NO_MEMORY;
-    enum status status = close_flow(a, flow, ENDED_CAPTURE_END, &number);
+    status = close_flow(a, flow, ENDED_CAPTURE_END, &number);
     return status == STATUS_OK && number == PAST_NOT_STAGED ? keep_half_open(a) : status;
 }
 
@@ -491,7 +539,7 @@ static enum status add_resumed(struct analysis *a, const struct flow *unpacked)
     flow->previous = made.previous;
     flow->bucket = made.bucket;
     if (flow->parked != NULL)
-        a->parked_bytes += sizeof *flow->parked + flow->parked->len;
+        a->parked_bytes += parked_size(flow->parked);
     flow_hurry(a->flows, flow);
     return STATUS_OK;
 }
@@ -1127,10 +1175,12 @@ enum status analysis_open(const struct analysis_options *options, struct analysi
     a->fragments = fragments_open(options->seed);
     a->flows = flow_table_open(options->seed);
     a->past = past_open();
+    a->spill = spill_open(NULL);
     a->endings = endings_open(&endings);
     a->batches = options->wants_threads ? calloc(BATCHES, sizeof *a->batches) : NULL;
     handover_open(&a->handover, BATCHES, a->batches != NULL, follow_batch, a);
-    if (a->fragments == NULL || a->flows == NULL || a->past == NULL || a->endings == NULL) {
+    if (a->fragments == NULL || a->flows == NULL || a->past == NULL || a->spill == NULL ||
+        a->endings == NULL) {
         analysis_close(a);
         return STATUS_NO_MEMORY;
     }
@@ -1152,6 +1202,7 @@ void analysis_close(struct analysis *a)
     endings_close(a->endings);
     flow_table_close(a->flows);
     past_close(a->past);
+    spill_close(a->spill);
     fragments_close(a->fragments);
     secrets_close(a->secrets);
     connection_pool_done(&a->pool);

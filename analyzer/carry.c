@@ -112,7 +112,8 @@ static void code_flow(struct coder *c, struct flow *f)
         f->encapsulation_count = 1;
 }
 
-bool carry_flow_pack(const struct flow *flow, int64_t now_ns, struct buffer *out)
+bool carry_flow_pack(const struct flow *flow, struct bytes parked, int64_t now_ns,
+                     struct buffer *out)
 {
     size_t before = out->len;
     struct coder c = coder_to(out);
@@ -122,7 +123,7 @@ bool carry_flow_pack(const struct flow *flow, int64_t now_ns, struct buffer *out
     code_number(&c, connected ? CONNECTION : NO_CONNECTION, CONNECTION);
     bool ok = !c.failed;
     if (ok && flow->parked != NULL)
-        ok = buffer_add(out, (struct bytes){ flow->parked->bytes, flow->parked->len });
+        ok = buffer_add(out, parked);
     else if (ok && flow->connection != NULL)
         ok = connection_pack(flow->connection, now_ns - CARRY_RECENT_NS, out);
     if (!ok)
@@ -151,7 +152,7 @@ bool carry_flow_unpack(struct bytes packed, struct flow *ret_flow)
     struct parked *parked = rest.len > UINT32_MAX ? NULL : malloc(sizeof *parked + rest.len);
     if (parked == NULL)
         return false;
-    parked->len = (uint32_t)rest.len;
+    *parked = (struct parked){ .len = (uint32_t)rest.len };
     memcpy(parked->bytes, rest.at, rest.len);
     ret_flow->parked = parked;
     return true;

@@ -21,10 +21,11 @@ enum { CARRY_VERSION = 5 };
 #define CARRY_RECENT_NS NS_PER_SECOND
 
 /*
- * Packs a flow, half-open or not, parked or not; its connection stays as it is. now_ns: the time
- * that the run has come to. False without memory.
+ * Packs a flow, half-open or not; its connection stays as it is. parked: its bytes, if it is.
+ * now_ns: the time that the run has come to. False without memory.
  */
-bool carry_flow_pack(const struct flow *flow, int64_t now_ns, struct buffer *out);
+bool carry_flow_pack(const struct flow *flow, struct bytes parked, int64_t now_ns,
+                     struct buffer *out);
 
 /*
  * Fills a zeroed flow from packed bytes, but for what its table keeps of it: key, times, opening

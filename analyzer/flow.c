@@ -133,7 +133,7 @@ void flow_prefetch_connection(const struct flow_table *t, uint32_t hash)
     if (flow->connection != NULL)
         connection_prefetch(flow->connection);
     else if (flow->parked != NULL)
-        prefetch(flow->parked, sizeof *flow->parked + flow->parked->len);
+        prefetch(flow->parked, parked_size(flow->parked));
 }
 
 const struct flow *flow_prefetch_next(const struct flow_table *t, const struct flow *flow)
@@ -299,7 +299,9 @@ int64_t flow_idle_limit(const struct flow *flow)
 static int64_t attention_limit(const struct flow_table *t, const struct flow *flow)
 {
     int64_t limit = flow_idle_limit(flow);
-    int64_t park_ns = t->count > PARK_SOON_FLOWS ? PARK_SOON_NS : PARK_AFTER_NS;
+    int64_t park_ns = t->count > PARK_AT_ONCE_FLOWS ? PARK_AT_ONCE_NS
+                      : t->count > PARK_SOON_FLOWS  ? PARK_SOON_NS
+                                                    : PARK_AFTER_NS;
     bool may_park = flow->connection != NULL && !flow->restless;
     return may_park && park_ns < limit ? park_ns : limit;
 }

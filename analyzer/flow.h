@@ -22,8 +22,15 @@ struct connection;
 /* A connection that was packed away while nothing happens (connection.h). */
 struct parked {
     uint32_t len;
-    uint8_t bytes[];
+    uint32_t place;  /* in the file of spill.h, with no bytes here; 0 = they are here */
+    uint8_t bytes[]; /* len of them */
 };
+
+/* Bytes of memory that it takes. */
+static inline size_t parked_size(const struct parked *p)
+{
+    return sizeof *p + (p->place == 0 ? p->len : 0);
+}
 
 struct flow {
     struct flow_key key;
@@ -77,7 +84,8 @@ enum { HALF_OPEN_FLOWS_MAX = 1 << 17 };
  * packets. Sooner when many flows are live, since only then it matters. */
 #define PARK_AFTER_NS (5 * NS_PER_SECOND)
 #define PARK_SOON_NS (1 * NS_PER_SECOND)
-enum { PARK_SOON_FLOWS = 1 << 14 };
+#define PARK_AT_ONCE_NS (NS_PER_SECOND / 4)
+enum { PARK_SOON_FLOWS = 1 << 14, PARK_AT_ONCE_FLOWS = 1 << 17 };
 
 /* A closed flow's row waits for late packets for this long only; what comes until PAST_CLOSED_NS
  * opens no new flow (past.h). */

@@ -177,13 +177,16 @@ static void skip_known(struct reading *r, struct run_file *f)
 
 /* Reading */
 
+/* What it was that an analysis could not read or write: one of its stages, or silent flows. */
 static const char *stage_failure(const struct run_point *p)
 {
-    const char *first = stage_error(p->stage);
-    return strcmp(first, "out of memory") != 0 ? first : stage_error(p->open);
+    const char *first = stage_error(p->stage), *second = stage_error(p->open);
+    if (strcmp(first, "out of memory") != 0)
+        return first;
+    return strcmp(second, "out of memory") != 0 ? second : "temporary file: cannot read it";
 }
 
-/* A status of the analysis, with the words of its stages. */
+/* A status of the analysis, with the words of what failed. */
 static enum status of_analysis(struct reading *r, enum status status)
 {
     return status == STATUS_IO ? fail(r, status, "%s", stage_failure(r->point)) : status;

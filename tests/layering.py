@@ -21,7 +21,7 @@ LEVELS = [
     "layer json packet decoded link tunnel hello names ja4 http2 ticket secrets decrypt content",
     # what is remembered of a connection
     "facts facts_pack facts_json fragment opening flow stream record message preamble keyed tls "
-    "connection border half_open past stage interfaces",
+    "connection border half_open past stage spill interfaces",
     # what is said of it
     "series tls13 profile profile_json trial judge judge_tls12 judge_early judge_response "
     "judge_one_side judge_keys judge_outcome timing neighbour roles "

@@ -318,20 +318,27 @@ Test(flow, a_connection_asks_to_be_parked_and_then_waits_for_its_limit)
     empty(t);
 }
 
-Test(flow, a_connection_asks_sooner_when_many_are_live)
+/* When the first of so many connections asks to be parked, in seconds since it was silent. */
+static int64_t first_asks_after(uint32_t count)
 {
     struct flow_table *t = flow_table_open(1);
-    for (uint32_t i = 0; i <= PARK_SOON_FLOWS; i++) {
-        struct flow *f = add_in_state(t, i, 2, START_NS);
+    int64_t start_ns = START_NS + NS_PER_SECOND / 2, after = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct flow *f = add_in_state(t, i, 2, start_ns);
         f->restless = false;
         flow_hurry(t, f);
     }
-    cr_assert_null(flow_next_silent(t, START_NS + PARK_SOON_NS));
-    struct flow *f = flow_next_silent(t, START_NS + PARK_SOON_NS + NS_PER_SECOND + 1);
-    cr_assert_not_null(f);
-    flow_remove(t, f);
-    cr_assert_null(flow_next_silent(t, START_NS + PARK_SOON_NS + NS_PER_SECOND + 1), "not many");
+    while (flow_next_silent(t, start_ns + after * NS_PER_SECOND) == NULL)
+        after++;
     empty(t);
+    return after;
+}
+
+Test(flow, a_connection_asks_sooner_when_many_are_live)
+{
+    cr_expect_eq(first_asks_after(PARK_SOON_FLOWS), 6);
+    cr_expect_eq(first_asks_after(PARK_SOON_FLOWS + 1), 2);
+    cr_expect_eq(first_asks_after(PARK_AT_ONCE_FLOWS + 1), 1);
 }
 
 Test(flow, half_open_flows_are_counted_and_found_the_oldest_first)

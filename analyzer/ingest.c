@@ -346,7 +346,7 @@ static const char *point_region(const struct ingest *i, const struct capture_poi
 
 static struct row_text row_text_of(const char *text)
 {
-    return (struct row_text){ text, text == NULL ? 0 : strlen(text) };
+    return (struct row_text){ .at = text, .len = text == NULL ? 0 : strlen(text) };
 }
 
 /* The file of a flow's first packet, which may be one of an earlier run. */

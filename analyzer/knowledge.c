@@ -73,7 +73,7 @@ enum status knowledge_learn(struct store *s, struct profiles *p)
 
 static struct row_text text_of(const char *text)
 {
-    return (struct row_text){ text, strlen(text) };
+    return (struct row_text){ .at = text, .len = strlen(text) };
 }
 
 static struct row_integer integer_of(int64_t value, bool has)

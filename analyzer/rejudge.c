@@ -386,7 +386,7 @@ static void fill_from_facts(struct rejudge *r, const struct facts *f, int64_t ne
 
 static struct row_text text_of(const char *text)
 {
-    return (struct row_text){ text, text == NULL ? 0 : strlen(text) };
+    return (struct row_text){ .at = text, .len = text == NULL ? 0 : strlen(text) };
 }
 
 /*

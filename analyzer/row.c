@@ -36,17 +36,29 @@ static struct row_integer at(const struct facts *f, int64_t at_ns)
 
 static struct row_text text(const char *text)
 {
-    return (struct row_text){ text, text == NULL ? 0 : strlen(text) };
+    return (struct row_text){ .at = text, .len = text == NULL ? 0 : strlen(text) };
 }
 
 static struct row_text text_of_bytes(struct bytes value)
 {
-    return (struct row_text){ value.len > 0 ? (const char *)value.at : NULL, value.len };
+    return (struct row_text){ .at = value.len > 0 ? (const char *)value.at : NULL,
+                              .len = value.len };
 }
 
 static struct row_text text_if(bool has, const char *value)
 {
     return text(has ? value : NULL);
+}
+
+/* One of the program's own words: literals and those of tables. */
+static struct row_text word(const char *word)
+{
+    return (struct row_text){ .at = word, .len = word == NULL ? 0 : strlen(word), .is_word = true };
+}
+
+static struct row_text word_if(bool has, const char *value)
+{
+    return word(has ? value : NULL);
 }
 
 /* Words of facts, by their enums */
@@ -122,12 +134,12 @@ static const char *tunnel_text(uint16_t tunnel, char *buffer, size_t size)
 }
 
 /* A name by number, or the number where it has none. */
-static const char *name_or_number(const char *name, uint16_t number, char buffer[8])
+static struct row_text name_or_number(const char *name, uint16_t number, char buffer[8])
 {
     if (name != NULL)
-        return name;
+        return word(name);
     snprintf(buffer, 8, "0x%04x", number);
-    return buffer;
+    return text(buffer);
 }
 
 /* Groups of columns */
@@ -171,11 +183,11 @@ static void fill_leg(const struct facts *f, const struct row_context *context, s
 {
     bool client = is_ours(&f->client.address, context);
     bool server = is_ours(&f->server.address, context);
-    row->leg = text(client && server ? "internal"
+    row->leg = word(client && server ? "internal"
                     : server         ? "inbound"
                     : client         ? "outbound"
                                      : "unknown");
-    row->leg_basis = text(!client && !server ? NULL : context->local != NULL ? "local" : "guess");
+    row->leg_basis = word(!client && !server ? NULL : context->local != NULL ? "local" : "guess");
 }
 
 /* By a --clients file, for the address that a proxy names where there is one; else the capture's.
@@ -190,7 +202,7 @@ static void fill_region(const struct facts *f, const struct row_context *context
         known = regions_find(context->clients, &client);
     const char *region = known.region != NULL ? known.region : context->capture_region;
     row->client_region = text(region);
-    row->client_region_basis = text_if(region != NULL, known.region == NULL ? "capture"
+    row->client_region_basis = word_if(region != NULL, known.region == NULL ? "capture"
                                                        : proxied            ? "proxy"
                                                                             : "clients");
     row->client_country = text(known.country);
@@ -230,12 +242,12 @@ static void fill_identity(const struct facts *f, const struct row_context *conte
     row->flow_uid = text(space->flow_uid);
     row->capture_id = integer(context->capture_id);
     row->first_packet_no = integer((int64_t)f->first_packet_no);
-    row->transport = text("tcp");
+    row->transport = word("tcp");
     row->ip_version = integer(f->ip_version);
     row->client_port = integer(f->client.port);
     row->server_port = integer(f->server.port);
     row->proxied_server_ip = text(f->proxied_server_ip);
-    row->client_basis = text(client_basis_text(f->client_basis));
+    row->client_basis = word(client_basis_text(f->client_basis));
     fill_leg(f, context, row);
     row->site = text(context->labels->site);
     row->host = text(context->labels->host);
@@ -251,7 +263,7 @@ static void fill_quality(const struct facts *f, struct row_space *space, struct 
     row->syn_seen = integer(f->syn_seen);
     row->syn_count = integer(f->syn_count);
     row->syn_ack_count = integer(f->syn_ack_count);
-    row->sides_seen = text(f->packets[SERVER] == 0   ? "client"
+    row->sides_seen = word(f->packets[SERVER] == 0   ? "client"
                            : f->packets[CLIENT] == 0 ? "server"
                                                      : "both");
     row->client_packets = integer((int64_t)f->packets[CLIENT]);
@@ -273,8 +285,8 @@ static void fill_quality(const struct facts *f, struct row_space *space, struct 
     row->server_ttl = integer_if(f->packets[SERVER] > 0, f->ttl[SERVER]);
     row->client_mss = integer_if(f->mss[CLIENT] > 0, f->mss[CLIENT]);
     row->server_mss = integer_if(f->mss[SERVER] > 0, f->mss[SERVER]);
-    row->ended = text(ended_text(f->ended));
-    row->ended_by = text(ended_by_text(f));
+    row->ended = word(ended_text(f->ended));
+    row->ended_by = word(ended_by_text(f));
 }
 
 static void fill_losses(const struct verdict *v, const struct timing *t, struct flow_row *row)
@@ -291,15 +303,15 @@ static void fill_verdict(const struct verdict *v, struct flow_row *row)
 {
     bool has_kind = v->handshake != KIND_UNKNOWN && v->handshake != KIND_NONE;
     bool has_early = v->early_data != EARLY_NO_HELLO;
-    row->handshake = text(kind_text(v->handshake));
-    row->handshake_basis = text_if(has_kind, basis_text(v->handshake_basis));
-    row->handshake_reason = text(v->handshake_reason);
-    row->outcome = text(outcome_text(v->outcome));
-    row->failure = text(v->failure);
-    row->resumed_by = text(resumed_by_text(v->resumed_by));
-    row->early_data = text(early_data_text(v->early_data));
-    row->early_data_basis = text_if(has_early, basis_text(v->early_data_basis));
-    row->early_data_reason = text_if(has_early, v->early_data_reason);
+    row->handshake = word(kind_text(v->handshake));
+    row->handshake_basis = word_if(has_kind, basis_text(v->handshake_basis));
+    row->handshake_reason = word(v->handshake_reason);
+    row->outcome = word(outcome_text(v->outcome));
+    row->failure = word(v->failure);
+    row->resumed_by = word(resumed_by_text(v->resumed_by));
+    row->early_data = word(early_data_text(v->early_data));
+    row->early_data_basis = word_if(has_early, basis_text(v->early_data_basis));
+    row->early_data_reason = word_if(has_early, v->early_data_reason);
     row->early_data_bytes = integer_if(v->early_data_bytes >= 0, v->early_data_bytes);
     row->answered_early = yes_no(v->answered_early);
     row->resumption_offered = integer(v->resumption_offered);
@@ -313,12 +325,12 @@ static void fill_tls(const struct facts *f, struct row_space *space, struct flow
     bool selected = f->server_hello_seen || f->hello_retry;
     row->hello_retry = integer_if(selected, f->hello_retry);
     row->tls_version = text_if(selected, version_text(f->version, space->tls_version));
-    row->cipher_suite = text_if(
-        selected && f->version != SSL_2_0,
-        name_or_number(cipher_suite_name(f->cipher_suite), f->cipher_suite, space->cipher_suite));
-    row->named_group =
-        text_if(f->named_group != 0, name_or_number(named_group_name(f->named_group),
-                                                    f->named_group, space->named_group));
+    if (selected && f->version != SSL_2_0)
+        row->cipher_suite = name_or_number(cipher_suite_name(f->cipher_suite), f->cipher_suite,
+                                           space->cipher_suite);
+    if (f->named_group != 0)
+        row->named_group =
+            name_or_number(named_group_name(f->named_group), f->named_group, space->named_group);
     row->sni = text(f->server_name);
     row->early_data_rule = text(f->early_data_rule);
     row->alpn_offered = text(f->alpn_offered);
@@ -332,7 +344,7 @@ static void fill_tls(const struct facts *f, struct row_space *space, struct flow
     row->issued_ticket_key_name = text(f->issued_ticket_key_name);
     row->client_hello_hash = text(f->client_hello_hash);
     row->server_random_hash = text(f->server_random_hash);
-    row->preamble = text(preamble_text(f->preamble));
+    row->preamble = word(preamble_text(f->preamble));
 }
 
 static struct row_integer record_number(int index)
@@ -371,8 +383,8 @@ static void fill_judged_times(const struct facts *f, const struct verdict *v, st
     row->response_record_no = record_number(v->response);
     row->response_low_at_ns = at(f, v->response_low_ns);
     row->response_high_at_ns = at(f, v->response_high_ns);
-    row->response_basis = text_if(v->response_ns != 0, basis_text(v->response_basis));
-    row->response_reason = text(v->response_reason);
+    row->response_basis = word_if(v->response_ns != 0, basis_text(v->response_basis));
+    row->response_reason = word(v->response_reason);
     row->response_last_at_ns = at(f, v->response_last_ns);
 }
 
@@ -382,8 +394,8 @@ static void fill_durations(const struct verdict *v, const struct path *p, const 
     row->server_rtt_ns = duration(p->server_rtt_ns);
     row->client_rtt_ns = duration(p->client_rtt_ns);
     row->rtt_ns = duration(p->rtt_ns);
-    row->rtt_basis = text(rtt_basis_text(p->basis));
-    row->vantage = text(vantage_text(p->vantage));
+    row->rtt_basis = word(rtt_basis_text(p->basis));
+    row->vantage = word(vantage_text(p->vantage));
     row->response_ns = duration(t->response_ns);
     row->perceived_ns = duration(t->perceived_ns);
     row->connect_ns = duration(t->connect_ns);

@@ -14,7 +14,7 @@ struct job {
 
 static struct row_text text_of(const char *text)
 {
-    return (struct row_text){ text, text == NULL ? 0 : strlen(text) };
+    return (struct row_text){ .at = text, .len = text == NULL ? 0 : strlen(text) };
 }
 
 static bool texts_equal(const struct row_text *a, const struct row_text *b)

@@ -106,7 +106,7 @@ static struct row_text text_of(struct cell cell)
 {
     if (cell.type != CELL_TEXT)
         return (struct row_text){ 0 };
-    return (struct row_text){ (const char *)cell.bytes.at, cell.bytes.len };
+    return (struct row_text){ .at = (const char *)cell.bytes.at, .len = cell.bytes.len };
 }
 
 /* Views in the row live as long as the query stays where it is. */

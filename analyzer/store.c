@@ -101,18 +101,34 @@ static bool bind_valid_text(sqlite3_stmt *statement, int number, const struct ro
     return ok;
 }
 
-/* The text must live until the statement has run; the bindings are cleared right after. */
-static bool bind_text(sqlite3_stmt *statement, int number, const struct row_text *value)
+/* The text must live until the statement has run; but for words it is bound anew for each run, as
+ * there may be another one at the same place. */
+static bool bind_text(sqlite3_stmt *statement, int number, const struct row_text *value,
+                      const struct row_text *bound)
 {
-    if (value->at == NULL)
+    if (value->at == bound->at && (value->at == NULL || (value->is_word && bound->is_word)))
         return true;
-    if (!is_printable_ascii(value))
+    if (value->at == NULL)
+        return sqlite3_bind_null(statement, number) == SQLITE_OK;
+    if (!value->is_word && !is_printable_ascii(value))
         return bind_valid_text(statement, number, value);
     return sqlite3_bind_text64(statement, number, value->at, value->len, SQLITE_STATIC,
                                SQLITE_UTF8) == SQLITE_OK;
 }
 
 #include "flow_row_sql.h"
+
+/* Of statements whose bindings were cleared. */
+
+static bool set_text(sqlite3_stmt *statement, int number, const struct row_text *value)
+{
+    return bind_text(statement, number, value, &(struct row_text){ 0 });
+}
+
+static bool set_integer(sqlite3_stmt *statement, int number, const struct row_integer *value)
+{
+    return bind_integer(statement, number, value, &(struct row_integer){ 0 });
+}
 
 enum statement {
     HAS_CAPTURE,
@@ -265,6 +281,7 @@ struct store {
     bool replacing;                           /* there are marked flows */
     int64_t written_flow;                     /* flow_id of the last row added or replaced */
     sqlite3_stmt *statement[STATEMENT_COUNT]; /* made when first used, kept until the end */
+    struct flow_row bound; /* to INSERT_FLOW, which alone keeps its bindings; texts may be gone */
 };
 
 const char *store_library_version(void)
@@ -518,14 +535,21 @@ static sqlite3_stmt *statement_of(struct store *s, enum statement which)
     return s->statement[which];
 }
 
-/* Runs a bound statement that yields at most one row, and clears it for the next use. */
-static enum status run(struct store *s, sqlite3_stmt *statement, bool *ret_has_row)
+/* Runs a bound statement that yields at most one row; the bindings stay. */
+static enum status run_once(struct store *s, sqlite3_stmt *statement, bool *ret_has_row)
 {
     int code = sqlite3_step(statement);
     enum status status = code == SQLITE_ROW || code == SQLITE_DONE ? STATUS_OK : fail(s);
     if (ret_has_row != NULL)
         *ret_has_row = code == SQLITE_ROW;
     sqlite3_reset(statement);
+    return status;
+}
+
+/* The same, cleared for the next use. */
+static enum status run(struct store *s, sqlite3_stmt *statement, bool *ret_has_row)
+{
+    enum status status = run_once(s, statement, ret_has_row);
     sqlite3_clear_bindings(statement);
     return status;
 }
@@ -551,7 +575,7 @@ static enum status next_row(struct store *s, sqlite3_stmt *statement)
 
 static struct row_text text_of(const char *string)
 {
-    return (struct row_text){ string, strlen(string) };
+    return (struct row_text){ .at = string, .len = strlen(string) };
 }
 
 enum status store_has_capture(struct store *s, const char *content_hash_hex, const char *point,
@@ -561,7 +585,7 @@ enum status store_has_capture(struct store *s, const char *content_hash_hex, con
     if (statement == NULL)
         return fail(s);
     struct row_text hash_text = text_of(content_hash_hex), point_text = text_of(point);
-    if (!bind_text(statement, 1, &hash_text) || !bind_text(statement, 2, &point_text))
+    if (!set_text(statement, 1, &hash_text) || !set_text(statement, 2, &point_text))
         return fail_bind(s, statement);
     return run(s, statement, ret_has);
 }
@@ -573,7 +597,7 @@ enum status store_point_of_content(struct store *s, const char *content_hash_hex
     if (statement == NULL)
         return fail(s);
     struct row_text hash_text = text_of(content_hash_hex), point_text = text_of(point);
-    if (!bind_text(statement, 1, &hash_text) || !bind_text(statement, 2, &point_text))
+    if (!set_text(statement, 1, &hash_text) || !set_text(statement, 2, &point_text))
         return fail_bind(s, statement);
     enum status status = sqlite3_step(statement) == SQLITE_ROW ? STATUS_OK : fail(s);
     if (status == STATUS_OK)
@@ -601,7 +625,7 @@ enum status store_has_file(struct store *s, const char *path, const char *point,
     struct row_text path_text = text_of(path), point_text = text_of(point);
     sqlite3_bind_int64(statement, 3, (int64_t)file_size);
     sqlite3_bind_int64(statement, 4, mtime_ns);
-    if (!bind_text(statement, 1, &path_text) || !bind_text(statement, 2, &point_text))
+    if (!set_text(statement, 1, &path_text) || !set_text(statement, 2, &point_text))
         return fail_bind(s, statement);
     return run(s, statement, ret_has);
 }
@@ -615,7 +639,7 @@ enum status store_find_begun(struct store *s, const char *point, int64_t begin_n
         return fail(s);
     struct row_text point_text = text_of(point);
     sqlite3_bind_int64(statement, 2, begin_ns);
-    if (!bind_text(statement, 1, &point_text))
+    if (!set_text(statement, 1, &point_text))
         return fail_bind(s, statement);
     enum status status = next_row(s, statement);
     if (status == STATUS_OK) {
@@ -660,7 +684,7 @@ enum status store_capture(struct store *s, const struct capture_row *row,
         statement_of(s, row->capture_id.has ? REPLACE_CAPTURE : INSERT_CAPTURE);
     if (statement == NULL)
         return fail(s);
-    if (!bind_capture_row(statement, row))
+    if (!bind_capture_row(statement, row, &(struct capture_row){ 0 }))
         return fail_bind(s, statement);
     enum status status = run(s, statement, NULL);
     if (status != STATUS_OK)
@@ -689,9 +713,11 @@ enum status store_flow(struct store *s, const struct flow_row *row, struct bytes
     sqlite3_stmt *statement = statement_of(s, INSERT_FLOW);
     if (statement == NULL)
         return fail(s);
-    if (!bind_flow_row(statement, row))
+    bool ok = bind_flow_row(statement, row, &s->bound);
+    s->bound = ok ? *row : (struct flow_row){ 0 };
+    if (!ok)
         return fail_bind(s, statement);
-    enum status status = run(s, statement, NULL);
+    enum status status = run_once(s, statement, NULL);
     if (status != STATUS_OK)
         return status;
 
@@ -711,7 +737,7 @@ static enum status execute_with(struct store *s, const char *sql, int64_t number
     bool needs_it = sqlite3_bind_parameter_count(statement) > 0;
     struct row_text words = text == NULL ? (struct row_text){ 0 } : text_of(text);
     bool ok = !needs_it || (text == NULL ? sqlite3_bind_int64(statement, 1, number) == SQLITE_OK
-                                         : bind_text(statement, 1, &words));
+                                         : set_text(statement, 1, &words));
     ok = ok && sqlite3_step(statement) == SQLITE_DONE;
     enum status status = ok ? STATUS_OK : fail(s);
     sqlite3_finalize(statement);
@@ -750,7 +776,7 @@ enum status store_replace_flow(struct store *s, int64_t flow_id, const struct fl
         return fail(s);
     struct flow_row numbered = *row;
     numbered.flow_id = (struct row_integer){ true, flow_id };
-    if (!bind_flow_row(statement, &numbered))
+    if (!bind_flow_row(statement, &numbered, &(struct flow_row){ 0 }))
         return fail_bind(s, statement);
     status = run(s, statement, NULL);
     if (status == STATUS_OK)
@@ -902,7 +928,7 @@ enum status store_server_profile(struct store *s, const struct server_profile_ro
     sqlite3_stmt *statement = statement_of(s, INSERT_SERVER_PROFILE);
     if (statement == NULL)
         return fail(s);
-    if (!bind_server_profile_row(statement, row))
+    if (!bind_server_profile_row(statement, row, &(struct server_profile_row){ 0 }))
         return fail_bind(s, statement);
     return run(s, statement, NULL);
 }
@@ -921,7 +947,7 @@ enum status store_half_open(struct store *s, const struct half_open_row *row)
         sqlite3_bind_int64(statement, 5, row->syns);
         sqlite3_bind_int64(statement, 6, row->client_prefixes);
     }
-    if (!bind_text(statement, 2, &ip))
+    if (!set_text(statement, 2, &ip))
         return fail_bind(s, statement);
     return run(s, statement, NULL);
 }
@@ -940,7 +966,7 @@ static enum status add_rule(struct store *s, const struct rule *rule)
     if (rule->comment != NULL)
         comment = text_of(rule->comment);
     sqlite3_bind_int64(statement, 2, rule->allowed);
-    if (!bind_text(statement, 1, &pattern) || !bind_text(statement, 3, &comment))
+    if (!set_text(statement, 1, &pattern) || !set_text(statement, 3, &comment))
         return fail_bind(s, statement);
     return run(s, statement, NULL);
 }
@@ -974,8 +1000,10 @@ static struct row_real real_at(sqlite3_stmt *statement, int column)
 static struct row_text text_at(sqlite3_stmt *statement, int column)
 {
     const char *text = (const char *)sqlite3_column_text(statement, column);
-    return (struct row_text){ text,
-                              text == NULL ? 0 : (size_t)sqlite3_column_bytes(statement, column) };
+    return (struct row_text){
+        .at = text,
+        .len = text == NULL ? 0 : (size_t)sqlite3_column_bytes(statement, column),
+    };
 }
 
 enum status store_read_rules(struct store *s, struct rules *rules)
@@ -999,7 +1027,7 @@ enum status store_setting(struct store *s, const char *name, char *value, size_t
     struct row_text name_text = text_of(name);
     if (statement == NULL)
         return fail(s);
-    if (!bind_text(statement, 1, &name_text))
+    if (!set_text(statement, 1, &name_text))
         return fail_bind(s, statement);
     enum status status = next_row(s, statement);
     value[0] = '\0';
@@ -1016,7 +1044,7 @@ enum status store_keep_setting(struct store *s, const char *name, const char *va
     struct row_text name_text = text_of(name), value_text = text_of(value);
     if (statement == NULL)
         return fail(s);
-    if (!bind_text(statement, 1, &name_text) || !bind_text(statement, 2, &value_text))
+    if (!set_text(statement, 1, &name_text) || !set_text(statement, 2, &value_text))
         return fail_bind(s, statement);
     return run(s, statement, NULL);
 }
@@ -1040,7 +1068,7 @@ enum status store_update_site(struct store *s, int64_t capture_id, const struct 
     if (statement == NULL)
         return fail(s);
     sqlite3_bind_int64(statement, 2, capture_id);
-    if (!bind_text(statement, 1, region))
+    if (!set_text(statement, 1, region))
         return fail_bind(s, statement);
     return run(s, statement, NULL);
 }
@@ -1069,9 +1097,8 @@ enum status store_update_place(struct store *s, int64_t flow_id, const struct fl
     if (statement == NULL)
         return fail(s);
     sqlite3_bind_int64(statement, 5, flow_id);
-    if (!bind_text(statement, 1, &place->region) ||
-        !bind_text(statement, 2, &place->region_basis) ||
-        !bind_text(statement, 3, &place->country) || !bind_integer(statement, 4, &place->asn))
+    if (!set_text(statement, 1, &place->region) || !set_text(statement, 2, &place->region_basis) ||
+        !set_text(statement, 3, &place->country) || !set_integer(statement, 4, &place->asn))
         return fail_bind(s, statement);
     return run(s, statement, NULL);
 }
@@ -1087,7 +1114,7 @@ enum status store_find_flow(struct store *s, struct row_text flow_uid, int64_t *
     *ret_flow_id = 0;
     if (statement == NULL)
         return fail(s);
-    if (!bind_text(statement, 1, &flow_uid))
+    if (!set_text(statement, 1, &flow_uid))
         return fail_bind(s, statement);
     enum status status = next_row(s, statement);
     if (status == STATUS_OK)
@@ -1116,8 +1143,8 @@ enum status store_find_point(struct store *s, const struct store_point *point,
     if (statement == NULL)
         return fail(s);
     for (int k = 0; k < 5; k++) {
-        struct row_text word = { words[k], words[k] == NULL ? 0 : strlen(words[k]) };
-        if (!bind_text(statement, k + 1, &word))
+        struct row_text word = { .at = words[k], .len = words[k] == NULL ? 0 : strlen(words[k]) };
+        if (!set_text(statement, k + 1, &word))
             return fail_bind(s, statement);
     }
     enum status status = next_row(s, statement);
@@ -1289,7 +1316,7 @@ enum status store_update_judged(struct store *s, int64_t flow_id, const struct f
     sqlite3_stmt *statement = statement_of(s, UPDATE_JUDGED);
     if (statement == NULL)
         return fail(s);
-    if (!bind_judged(statement, row))
+    if (!bind_judged(statement, row, &(struct flow_row){ 0 }))
         return fail_bind(s, statement);
     sqlite3_bind_int64(statement, sqlite3_bind_parameter_count(statement), flow_id);
     return run(s, statement, NULL);

@@ -13,7 +13,7 @@
 --   basis      what a verdict rests on: 'keylog' decrypted, 'protocol' certain by the protocol,
 --              'strong' by several signs that never failed, 'weak' by one sign that can
 -- CHECKs of words are chains of OR: for IN with more than two values SQLite makes a table of them
--- for each row, which makes loading five times slower.
+-- for each row, which makes loading five times slower; with two it still is twice the work.
 -- ClickHouse numbers such words in their order (gen_export.py): add new ones behind the others.
 -- NULL means not observed or not known; zero means zero. Every column says in brackets where its
 -- value comes from; gen_row.py reads them: what comes from [judge] or [timing] is judged again. Comments stand inside the statements, so `.schema` shows them too.
@@ -133,9 +133,9 @@ CREATE TABLE flow (
     community_id TEXT,
         -- Community ID v1, seed 0, to join with Zeek, Suricata, Arkime; NULL when client addresses
         -- are not stored in full [label]
-    transport TEXT NOT NULL CHECK (transport IN ('tcp', 'quic')),
+    transport TEXT NOT NULL CHECK (transport = 'tcp' OR transport = 'quic'),
         -- what carries it [packet]
-    ip_version INTEGER NOT NULL CHECK (ip_version IN (4, 6)),
+    ip_version INTEGER NOT NULL CHECK (ip_version = 4 OR ip_version = 6),
         -- of the innermost IP header [packet]
     client_ip TEXT,
         -- address, its network ('203.0.113.0/24') or its hash (32 hex digits), as --client-addr
@@ -191,7 +191,7 @@ CREATE TABLE flow (
         -- nDPI's name as 'TLS.Google'; NULL when it knows none [label]
     app_category TEXT,
         -- nDPI's category as 'Web'; NULL when it knows none [label]
-    continues INTEGER NOT NULL CHECK (continues IN (0, 1)),
+    continues INTEGER NOT NULL CHECK (continues = 0 OR continues = 1),
         -- 1: packets of this connection came again after its row was closed for idleness; the
         -- earlier row holds its start [flow]
     retried_by TEXT,
@@ -199,7 +199,7 @@ CREATE TABLE flow (
         -- five seconds of the server's answer; NULL when there is none [store]
 
     -- Capture quality
-    syn_seen INTEGER NOT NULL CHECK (syn_seen IN (0, 1)),
+    syn_seen INTEGER NOT NULL CHECK (syn_seen = 0 OR syn_seen = 1),
         -- the client's SYN was captured; without it what counts from the SYN is NULL [flow]
     syn_count INTEGER NOT NULL,
         -- SYNs of the client, repeats included [flow]
@@ -241,12 +241,12 @@ CREATE TABLE flow (
         -- packets captured twice (mirror port, any interface), not sent twice [stream]
     truncated INTEGER NOT NULL,
         -- packets whose payload the snaplen cut [packet]
-    clock_step INTEGER NOT NULL CHECK (clock_step IN (0, 1)),
+    clock_step INTEGER NOT NULL CHECK (clock_step = 0 OR clock_step = 1),
         -- the capture's clock went backwards during the flow, or a SYN/ACK was recorded before its
         -- SYN [flow]
     tunnel TEXT,
         -- what stood around the IP packets, with commas, as 'vlan,vxlan'; NULL for nothing [packet]
-    fast_open INTEGER NOT NULL CHECK (fast_open IN (0, 1)),
+    fast_open INTEGER NOT NULL CHECK (fast_open = 0 OR fast_open = 1),
         -- TCP Fast Open: the SYN carried data and the SYN/ACK acknowledged it [flow]
     client_ttl INTEGER,
         -- TTL or hop limit of the client's first packet; NULL when it was not captured [packet]
@@ -261,7 +261,7 @@ CREATE TABLE flow (
         OR ended = 'evicted'),
         -- how it ended: FIN of both sides, RST, silence of capture time, the end of the captures,
         -- or put out of memory by a cap [flow]
-    ended_by TEXT CHECK (ended_by IN ('client', 'server')),
+    ended_by TEXT CHECK (ended_by = 'client' OR ended_by = 'server'),
         -- who sent the first FIN or RST; NULL when none was seen [flow]
 
     -- Verdict
@@ -305,17 +305,17 @@ CREATE TABLE flow (
     early_data_rule TEXT,
         -- pattern of table early_data_rule that fits the server name, kept here only where --sni
         -- hides the name; NULL otherwise [analyze]
-    answered_early INTEGER CHECK (answered_early IN (0, 1)),
+    answered_early INTEGER CHECK (answered_early = 0 OR answered_early = 1),
         -- the response left the server before it had the client's Finished: only then has 0-RTT
         -- saved a round trip; NULL unless early data was accepted and answered [judge]
-    resumption_offered INTEGER NOT NULL CHECK (resumption_offered IN (0, 1)),
+    resumption_offered INTEGER NOT NULL CHECK (resumption_offered = 0 OR resumption_offered = 1),
         -- the ClientHello offers a session id, ticket or PSK [judge]
-    false_start INTEGER CHECK (false_start IN (0, 1)),
+    false_start INTEGER CHECK (false_start = 0 OR false_start = 1),
         -- TLS <= 1.2: the client sent application data before it had the server's Finished; NULL
         -- when not visible and in TLS 1.3 [judge]
-    hello_retry INTEGER CHECK (hello_retry IN (0, 1)),
+    hello_retry INTEGER CHECK (hello_retry = 0 OR hello_retry = 1),
         -- the server asked for another ClientHello; NULL without an answer to the first [facts]
-    client_certificate INTEGER CHECK (client_certificate IN (0, 1)),
+    client_certificate INTEGER CHECK (client_certificate = 0 OR client_certificate = 1),
         -- the server asked for a certificate of the client; NULL when not visible [judge]
 
     -- TLS
@@ -333,12 +333,12 @@ CREATE TABLE flow (
         -- protocols that the client offered, with commas, as 'h2,http/1.1'; NULL without [hello]
     alpn TEXT,
         -- protocol chosen; NULL when none was or it cannot be seen [facts]
-    ech INTEGER CHECK (ech IN (0, 1)),
+    ech INTEGER CHECK (ech = 0 OR ech = 1),
         -- the ClientHello carries encrypted_client_hello, real or GREASE: sni is then at most the
         -- public name; NULL without a ClientHello [hello]
     ja4 TEXT,
         -- JA4 fingerprint of the ClientHello; NULL when it is not complete [hello]
-    client_hello_complete INTEGER CHECK (client_hello_complete IN (0, 1)),
+    client_hello_complete INTEGER CHECK (client_hello_complete = 0 OR client_hello_complete = 1),
         -- every byte of the ClientHello was captured; NULL without a ClientHello [hello]
     client_hello_bytes INTEGER,
         -- length of the ClientHello message with its header; NULL without [hello]
@@ -492,7 +492,7 @@ CREATE TABLE server_profile (
         -- TCP port of the server [profile]
     sni TEXT NOT NULL,
         -- server name as in flow; '' for flows without one, and where all_names is 1 [profile]
-    all_names INTEGER NOT NULL CHECK (all_names IN (0, 1)),
+    all_names INTEGER NOT NULL CHECK (all_names = 0 OR all_names = 1),
         -- 1: what all names of that address and port have in common [profile]
     from_epoch_ns INTEGER NOT NULL,
         -- start of the earliest flow that it was learned from [profile]
@@ -571,7 +571,7 @@ CREATE TABLE early_data_rule (
     pattern TEXT PRIMARY KEY NOT NULL,
         -- server names, lower case: '*' is any text, '?' any character; the longest pattern that
         -- fits a name decides [you]
-    allowed INTEGER NOT NULL CHECK (allowed IN (0, 1)),
+    allowed INTEGER NOT NULL CHECK (allowed = 0 OR allowed = 1),
         -- 0: early data must not be accepted for these names [you]
     comment TEXT
         -- what to remember of it; NULL without [you]

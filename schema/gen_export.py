@@ -63,7 +63,7 @@ class Column:
         length = re.search(r"length\(\w+\) = (\d+)", check)
         self.length = int(length[1]) if length else 0
         if affinity == "INTEGER":
-            small = re.search(r" IN \(([\d, ]+)\)", check)
+            small = re.fullmatch(r"\w+ = \d+( OR \w+ = \d+)*", check)
             self.kind, self.type = ("UINT8", "UInt8") if small else ("INT64", "Int64")
         elif affinity == "REAL":
             self.kind, self.type = "FLOAT64", "Float64"

@@ -42,6 +42,7 @@ struct row_real {{
 struct row_text {{
     const char *at; /* NULL = NULL; never owned by the row */
     size_t len;
+    bool is_word; /* ASCII that never changes and lives as long as the program */
 }};
 {structs}
 /* The columns of a flow that can be judged again from its facts. */
@@ -55,7 +56,8 @@ SQL_HEADER = """\
 #ifndef FLOW_ROW_SQL_H
 #define FLOW_ROW_SQL_H
 /*
- * Statements for store.c, which defines bind_integer(), bind_real() and bind_text() before.
+ * Statements for store.c, which defines bind_integer(), bind_real() and bind_text() before: they
+ * bind a value in place of the one that is bound.
  */
 #include "flow_row.h"
 
@@ -92,11 +94,14 @@ def insert_text(table, columns, on_conflict):
 
 
 def bind_function(name, table, columns):
-    calls = " &&\n           ".join(f"bind_{kind}(statement, {number}, &row->{name})"
-                                  for number, (name, kind) in enumerate(columns, 1))
-    return (f"\n/* False when a value could not be bound: no memory. */\n"
-            f"static bool bind_{name}(sqlite3_stmt *statement,\n"
-            f"{' ' * len(f'static bool bind_{name}(')}const struct {table}_row *row)\n"
+    calls = " &&\n           ".join(
+        f"bind_{kind}(statement, {number}, &row->{name}, &bound->{name})"
+        for number, (name, kind) in enumerate(columns, 1))
+    indent = " " * len(f"static bool bind_{name}(")
+    return (f"\n/* Binds a row where `bound` is: NULLs after the bindings were cleared. False when a\n"
+            f" * value could not be bound: no memory. */\n"
+            f"static bool bind_{name}(sqlite3_stmt *statement, const struct {table}_row *row,\n"
+            f"{indent}const struct {table}_row *bound)\n"
             f"{{\n    return {calls};\n}}\n")
 
 

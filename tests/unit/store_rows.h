@@ -17,7 +17,7 @@ static inline struct row_integer integer(int64_t value)
 
 static inline struct row_text text(const char *string)
 {
-    return (struct row_text){ string, strlen(string) };
+    return (struct row_text){ .at = string, .len = strlen(string) };
 }
 
 static inline struct capture_row sample_capture(const char *content_hash)

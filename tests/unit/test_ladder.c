@@ -349,7 +349,7 @@ Test(ladder, hostile_rows_and_facts_do_no_harm)
         row.sni = (struct row_text)TEXT("\x1b]0;x\x07\xe2\x80\xae<script>\xff");
         row.failure = (struct row_text)TEXT("\x1b[31m_red");
         row.outcome = (struct row_text)TEXT("\n");
-        row.client_ip = (struct row_text){ NULL, 7 };
+        row.client_ip = (struct row_text){ .len = 7 };
         char *text =
             drawn(&row, &facts, &verdict, (struct ladder_style){ .width = 100, .utf8 = true });
         expect_fits(text, LADDER_WIDTH_MAX);

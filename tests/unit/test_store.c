@@ -154,7 +154,7 @@ Test(store, text_of_any_origin_is_stored_printable)
     struct capture_row capture = sample_capture("c");
     capture.path = text("caf\xc3\xa9/\xff\x1b[31m\n\xc3");
     capture.host = text("\xc0\xaf \xed\xa0\x80 \xf4\x90\x80\x80 \xc2\x9b \xf0\x9f\x98\x80");
-    capture.site = (struct row_text){ "a\0b", 3 };
+    capture.site = (struct row_text){ .at = "a\0b", .len = 3 };
     struct drop_counts drops = { 0 };
     int64_t id;
     cr_assert_eq(store_begin(s), STATUS_OK);
@@ -530,7 +530,7 @@ static struct row_text read_file(const char *name)
     size_t len = fread(at, 1, MOST, f);
     cr_assert_lt(len, MOST);
     cr_assert_eq(fclose(f), 0);
-    return (struct row_text){ at, len };
+    return (struct row_text){ .at = at, .len = len };
 }
 
 /* Puts the file back as it was, without what a child left beside it. */

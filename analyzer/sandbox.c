@@ -158,7 +158,7 @@ static const int CALLS[] = {
     SCMP_SYS(faccessat2), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getcwd),
     SCMP_SYS(getdents64), SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(fchown), SCMP_SYS(fchmod),
     SCMP_SYS(umask), SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3), SCMP_SYS(pipe), SCMP_SYS(pipe2),
-    SCMP_SYS(ioctl), SCMP_SYS(utimensat),
+    SCMP_SYS(ioctl), SCMP_SYS(utimensat), SCMP_SYS(sync_file_range), SCMP_SYS(sync_file_range2),
     /* threads, time, waiting */
     SCMP_SYS(futex), SCMP_SYS(futex_time64), SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
     SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_getparam),

@@ -10,6 +10,10 @@
  * Indexes are made from the finished table: kept up during a load of random keys they cost half of
  * its speed or, once they have outgrown the cache, nearly all. Therefore the first load finds
  * repeated flow_uids only when the unique index is made. Later loads find it there.
+ *
+ * The kernel would keep what a load writes in memory until the commit, which then waits for all of
+ * it; so it is asked to begin with each stretch of the file as soon as that is written. That is no
+ * more than a hint: what has to be on disk, and when, remains SQLite's business.
  */
 #include "store.h"
 
@@ -17,25 +21,38 @@
 #include "text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum {
     WAIT_FOR_LOCK_MS = 5000,
     CACHE_KIB = 16 * 1024, /* pages in memory: a load appends, so more only costs page faults */
     PAGE_SIZE = 16384,     /* larger than the default: rows are 600 bytes and read in ranges */
     ANALYSIS_ROWS = 1000,  /* per index: statistics cost the same at any size */
+    STRETCH = 4 << 20,     /* of a file that is brought to disk at once */
 };
 
-static bool bind_integer(sqlite3_stmt *statement, int number, const struct row_integer *value)
+/* What is bound already is left: from row to row most of 129 columns stay the same. */
+
+static bool bind_integer(sqlite3_stmt *statement, int number, const struct row_integer *value,
+                         const struct row_integer *bound)
 {
-    return !value->has || sqlite3_bind_int64(statement, number, value->value) == SQLITE_OK;
+    if (value->has == bound->has && (!value->has || value->value == bound->value))
+        return true;
+    return (value->has ? sqlite3_bind_int64(statement, number, value->value)
+                       : sqlite3_bind_null(statement, number)) == SQLITE_OK;
 }
 
-static bool bind_real(sqlite3_stmt *statement, int number, const struct row_real *value)
+static bool bind_real(sqlite3_stmt *statement, int number, const struct row_real *value,
+                      const struct row_real *bound)
 {
-    return !value->has || sqlite3_bind_double(statement, number, value->value) == SQLITE_OK;
+    if (!value->has && !bound->has)
+        return true;
+    return (value->has ? sqlite3_bind_double(statement, number, value->value)
+                       : sqlite3_bind_null(statement, number)) == SQLITE_OK;
 }
 
 static bool is_printable_ascii(const struct row_text *text)
@@ -409,6 +426,26 @@ static enum status make_schema(struct store *s)
     return status;
 }
 
+/* pwrite64() for SQLite; a stretch of which the last byte was written goes on its way to the disk.
+ * No failure is lost: the kernel keeps it for the fdatasync() of the commit. */
+static ssize_t write_soon(int fd, const void *from, size_t len, off64_t at)
+{
+    ssize_t written = pwrite64(fd, from, len, at);
+    off64_t end = at + (written > 0 ? written : 0);
+    if (end / STRETCH > at / STRETCH)
+        (void)sync_file_range(fd, at / STRETCH * STRETCH, STRETCH, SYNC_FILE_RANGE_WRITE);
+    return written;
+}
+
+/* SQLite writes by the calls of a table in its interface to the system. */
+static void write_early(void)
+{
+    sqlite3_vfs *system = sqlite3_vfs_find(NULL);
+    if (system != NULL && system->iVersion >= 3 &&
+        system->xGetSystemCall(system, "pwrite64") != NULL)
+        (void)system->xSetSystemCall(system, "pwrite64", (sqlite3_syscall_ptr)write_soon);
+}
+
 static enum status configure(struct store *s)
 {
     char settings[200];
@@ -450,6 +487,7 @@ enum status store_open(const char *path, struct store **ret_store)
     if (s == NULL)
         return STATUS_NO_MEMORY;
     s->path = strdup(path);
+    write_early();
     enum status status = s->path == NULL ? STATUS_NO_MEMORY : open_database(s);
     if (status == STATUS_NO_MEMORY) {
         store_close(s);

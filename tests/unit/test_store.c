@@ -4,6 +4,7 @@
 #include "store_rows.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -146,6 +147,86 @@ Test(store, a_value_of_one_row_does_not_reach_the_next)
     cr_assert_eq(store_commit(s), STATUS_OK);
     store_close(s);
     cr_assert_str_eq(ASK("SELECT sni || response_ns FROM flow WHERE flow_id = 2"), "NULL");
+}
+
+/* Adds a flow with texts and a number that come, change in place, and go from row to row. */
+static void add_changing(struct store *s, unsigned number, char sni[8], const char *failure)
+{
+    char uid[UID_SIZE];
+    struct flow_row flow = sample_flow(1, uid_text(number, uid));
+    if (sni != NULL)
+        flow.sni = text(sni);
+    flow.failure = (struct row_text){ failure, failure == NULL ? 0 : strlen(failure), true };
+    flow.client_mss = (struct row_integer){ failure != NULL, failure != NULL ? number / 2 : 7 };
+    flow.round_trips = (struct row_real){ failure != NULL, number };
+    bool added;
+    cr_assert_eq(store_flow(s, &flow, (struct bytes){ 0 }, &added), STATUS_OK);
+}
+
+Test(store, each_row_has_its_own_values_although_some_stay_bound)
+{
+    static const char RESET[] = "reset", TIMEOUT[] = "timeout";
+    struct store *s = open_store();
+    cr_assert_eq(store_begin(s), STATUS_OK);
+    cr_assert_eq(add_flows(s, "c", 0, 0), STATUS_OK);
+    char sni[8] = "a.test";
+    add_changing(s, 1, sni, RESET);
+    memcpy(sni, "b\n\xff", 4);
+    add_changing(s, 2, sni, RESET);
+    memcpy(sni, "c\n\xfe", 4);
+    add_changing(s, 3, sni, TIMEOUT);
+    add_changing(s, 4, NULL, NULL);
+    add_changing(s, 5, NULL, NULL);
+    add_changing(s, 6, sni, TIMEOUT);
+    cr_assert_eq(store_commit(s), STATUS_OK);
+    store_close(s);
+    cr_assert_str_eq(ASK("SELECT group_concat(concat, ' ') FROM (SELECT ifnull(sni, '-') || ':' ||"
+                         " ifnull(failure, '-') || ':' || ifnull(client_mss, '-') || ':' ||"
+                         " ifnull(round_trips, '-') AS concat FROM flow ORDER BY flow_id)"),
+                     "a.test:reset:0:1.0 b\\x0a\\xff:reset:1:2.0 c\\x0a\\xfe:timeout:1:3.0"
+                     " -:-:-:- -:-:-:- c\\x0a\\xfe:timeout:3:6.0");
+}
+
+static off64_t hinted_until; /* all before it was hinted at, one stretch after the other */
+static bool hints_fail;
+
+/* Takes the place of the system's. */
+int sync_file_range(int fd, off64_t offset, off64_t count, unsigned flags)
+{
+    (void)fd;
+    cr_assert_eq(flags, SYNC_FILE_RANGE_WRITE, "nothing is waited for");
+    if (offset == hinted_until)
+        hinted_until = offset + count;
+    errno = EIO;
+    return hints_fail ? -1 : 0;
+}
+
+Test(store, a_large_load_is_on_its_way_to_the_disk_before_the_commit_waits_for_it)
+{
+    enum { FLOWS = 600, FACTS_LEN = 16000 };
+    static char facts[FACTS_LEN];
+    memset(facts, 'x', sizeof facts);
+    hints_fail = true; /* which matters to nobody */
+    struct store *s = open_store();
+    cr_assert_eq(store_begin(s), STATUS_OK);
+    cr_assert_eq(add_flows(s, "c", 0, 0), STATUS_OK);
+    for (unsigned i = 0; i < FLOWS; i++) {
+        char uid[UID_SIZE];
+        struct flow_row flow = sample_flow(1, uid_text(i, uid));
+        bool added;
+        cr_assert_eq(
+            store_flow(s, &flow, (struct bytes){ (const uint8_t *)facts, sizeof facts }, &added),
+            STATUS_OK);
+    }
+    cr_assert_eq(store_commit(s), STATUS_OK);
+    store_close(s);
+    struct stat file;
+    cr_assert_eq(stat(path, &file), 0);
+    cr_assert_gt(file.st_size, FLOWS * FACTS_LEN);
+    cr_assert_gt(hinted_until, file.st_size / 2, "%lld of %lld", (long long)hinted_until,
+                 (long long)file.st_size);
+    cr_assert_str_eq(ASK("SELECT integrity_check || count(*) FROM pragma_integrity_check, flow"),
+                     "ok600");
 }
 
 Test(store, text_of_any_origin_is_stored_printable)

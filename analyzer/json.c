@@ -265,10 +265,8 @@ bool json_next(struct reader *items, struct bytes *ret_value)
     skip_space(items);
     if (take_if(items, ','))
         skip_space(items);
-    if (items->rest.len == 0)
-        return false;
     *ret_value = take_value(items);
-    return true;
+    return ret_value->len > 0; /* nothing, too, in what json_parse() has not seen */
 }
 
 static bool next_member(struct reader *items, struct bytes *ret_name, struct bytes *ret_value)

@@ -221,10 +221,10 @@ static enum status set_label(struct connection *c, struct label label)
     struct facts *f = &c->facts;
     c->labelled = true;
     if (label.protocol != NULL &&
-        !facts_set_text(&f->app_protocol, label.protocol, strlen(label.protocol)))
+        !facts_set_text(f, &f->app_protocol, label.protocol, strlen(label.protocol)))
         return STATUS_NO_MEMORY;
     if (label.category != NULL &&
-        !facts_set_text(&f->app_category, label.category, strlen(label.category)))
+        !facts_set_text(f, &f->app_category, label.category, strlen(label.category)))
         return STATUS_NO_MEMORY;
     return STATUS_OK;
 }

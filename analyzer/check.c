@@ -99,10 +99,8 @@ static void forget_keys(struct facts *f)
     for (unsigned i = 0; i < f->record_count; i++)
         f->records[i].content = 0;
     f->keys = KEYS_NONE;
-    if (version_is_13(f->version)) {
-        free(f->alpn);
+    if (version_is_13(f->version))
         f->alpn = NULL;
-    }
 }
 
 /* What tells the server's TLS program: how it cuts its flight, what its tickets carry. */

@@ -3,23 +3,54 @@
 
 #include <stdlib.h>
 
+/* A block for the texts of nearly every flow; a text that is longer than what is left of it has
+ * another one. */
+enum { TEXT_BLOCK_SIZE = 480 };
+
+/* A text with the room that it has, so that one which is set again and again takes no more. */
+struct kept_text {
+    uint32_t room;
+    char text[];
+};
+
+struct text_block {
+    struct text_block *next;
+    size_t used, size;
+    _Alignas(struct kept_text) char bytes[];
+};
+
+/* Frees all blocks, or all but the first of the usual size, which is emptied. */
+static void free_texts(struct facts *f, bool keeps_one)
+{
+    struct text_block *kept = NULL;
+    while (f->texts != NULL) {
+        struct text_block *block = f->texts;
+        f->texts = block->next;
+        if (keeps_one && kept == NULL && block->size == TEXT_BLOCK_SIZE)
+            kept = block;
+        else
+            free(block);
+    }
+    if (kept != NULL) {
+        kept->next = NULL;
+        kept->used = 0;
+    }
+    f->texts = kept;
+}
+
 void facts_done(struct facts *f)
 {
-#define FREE_TEXT(name) free(f->name);
-    FACTS_TEXT(FREE_TEXT)
-#undef FREE_TEXT
+    free_texts(f, false);
     free(f->records);
     *f = (struct facts){ 0 };
 }
 
 void facts_clear(struct facts *f)
 {
-    struct record *records = f->records;
-    uint16_t capacity = f->record_capacity;
-    f->records = NULL;
-    facts_done(f);
-    f->records = records;
-    f->record_capacity = capacity;
+    free_texts(f, true);
+    *f = (struct facts){ .texts = f->texts,
+                         .records = f->records,
+                         .record_capacity = f->record_capacity };
 }
 
 static bool reserve_records(struct facts *f, uint16_t capacity)
@@ -34,38 +65,64 @@ static bool reserve_records(struct facts *f, uint16_t capacity)
     return true;
 }
 
+/* Room for a text of len bytes; NULL without memory. */
+static char *text_room(struct facts *f, size_t len)
+{
+    size_t size =
+        (sizeof(struct kept_text) + len + 1 + sizeof(uint32_t) - 1) & ~(sizeof(uint32_t) - 1);
+    struct text_block *block = f->texts;
+    if (block == NULL || block->size - block->used < size) {
+        size_t block_size = size > TEXT_BLOCK_SIZE ? size : TEXT_BLOCK_SIZE;
+        block = malloc(sizeof *block + block_size);
+        if (block == NULL)
+            return NULL;
+        *block = (struct text_block){ .next = f->texts, .size = block_size };
+        f->texts = block;
+    }
+    struct kept_text *kept = (void *)(block->bytes + block->used);
+    kept->room = (uint32_t)(size - sizeof *kept - 1);
+    block->used += size;
+    return kept->text;
+}
+
+static size_t room_of(const char *text)
+{
+    const struct kept_text *kept = (const void *)(text - offsetof(struct kept_text, text));
+    return kept->room;
+}
+
+bool facts_set_text(struct facts *f, char **field, const char *text, size_t len)
+{
+    bool fits = *field != NULL && room_of(*field) >= len;
+    char *room = fits ? *field : text_room(f, len);
+    if (room == NULL)
+        return false;
+    memmove(room, text, len);
+    room[len] = '\0';
+    *field = room;
+    return true;
+}
+
 bool facts_copy(const struct facts *f, struct facts *copy)
 {
     if (!reserve_records(copy, f->record_count))
         return false;
-    struct record *records = copy->records;
-    uint16_t capacity = copy->record_capacity;
+    struct facts own = *copy;
     bool ok = true;
     *copy = *f;
-    copy->records = records;
-    copy->record_capacity = capacity;
+    copy->records = own.records;
+    copy->record_capacity = own.record_capacity;
+    copy->texts = own.texts;
     if (f->record_count > 0)
-        memcpy(records, f->records, f->record_count * sizeof *records);
+        memcpy(copy->records, f->records, f->record_count * sizeof *f->records);
 #define COPY_TEXT(name)                                                                            \
-    copy->name = f->name == NULL ? NULL : strdup(f->name);                                         \
-    ok = ok && (f->name == NULL || copy->name != NULL);
+    copy->name = NULL;                                                                             \
+    ok = ok && (f->name == NULL || facts_set_text(copy, &copy->name, f->name, strlen(f->name)));
     FACTS_TEXT(COPY_TEXT)
 #undef COPY_TEXT
     if (!ok)
         facts_clear(copy);
     return ok;
-}
-
-bool facts_set_text(char **field, const char *text, size_t len)
-{
-    char *copy = malloc(len + 1);
-    if (copy == NULL)
-        return false;
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    free(*field);
-    *field = copy;
-    return true;
 }
 
 struct record *facts_add_record(struct facts *f)

@@ -261,6 +261,9 @@ enum { FACTS_SCALAR_COUNT = 0 FACTS_SCALAR(FACTS_COUNT_1, FACTS_COUNT_2) };
     X(app_category)
 #define FACTS_TEXT(X) FACTS_TEXT_JUDGED(X) FACTS_TEXT_SHOWN(X)
 
+/* Where the texts of a flow lie, one behind the other. */
+struct text_block;
+
 struct facts {
     struct endpoint client, server;
     uint8_t ip_version;
@@ -272,7 +275,8 @@ struct facts {
 #define FACTS_FIELD(name) char *name;
     FACTS_TEXT(FACTS_FIELD)
 #undef FACTS_FIELD
-    struct record *records; /* both sides, in order of at_ns, packet_no, offset once finished */
+    struct text_block *texts; /* that the facts own, in blocks, the newest first */
+    struct record *records;   /* both sides, in order of at_ns, packet_no, offset once finished */
     uint16_t record_count, record_capacity;
     uint8_t resend_count;
     struct resend resends[RESENDS_MAX];
@@ -281,15 +285,18 @@ struct facts {
 /* Frees what facts own and zeroes them. */
 void facts_done(struct facts *f);
 
-/* Empties facts but keeps the memory of the records for the next flow. */
+/* Empties facts but keeps memory of records and texts for the next flow. */
 void facts_clear(struct facts *f);
 
 /* Makes empty facts a copy that owns its texts and records; false, and still empty, without memory.
  */
 bool facts_copy(const struct facts *f, struct facts *copy);
 
-/* Replaces a text fact by a copy of len bytes; false without memory. */
-bool facts_set_text(char **field, const char *text, size_t len);
+/*
+ * Replaces a text fact, one of f's own, by a copy of len bytes; false without memory. A text that
+ * is not longer takes the place of the one before.
+ */
+bool facts_set_text(struct facts *f, char **field, const char *text, size_t len);
 
 /*
  * Adds room for a record and returns it zeroed, or NULL without memory. Which records are kept

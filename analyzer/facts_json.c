@@ -375,7 +375,7 @@ static void read_resends(struct bytes resends, struct scale scale, struct facts 
     }
 }
 
-static enum status read_text(struct bytes value, char **field)
+static enum status read_text(struct facts *f, struct bytes value, char **field)
 {
     struct buffer space = { 0 };
     struct bytes text;
@@ -386,8 +386,8 @@ static enum status read_text(struct bytes value, char **field)
         return STATUS_NO_MEMORY;
     enum status status = STATUS_REFUSED;
     if (json_text(value, &space, &text))
-        status =
-            facts_set_text(field, (const char *)text.at, text.len) ? STATUS_OK : STATUS_NO_MEMORY;
+        status = facts_set_text(f, field, (const char *)text.at, text.len) ? STATUS_OK
+                                                                           : STATUS_NO_MEMORY;
     buffer_done(&space);
     return status;
 }
@@ -438,7 +438,7 @@ static enum status read_facts(struct bytes root, struct facts *f)
     enum status status = STATUS_OK;
 #define READ_TEXT(name)                                                                            \
     if (status == STATUS_OK)                                                                       \
-        status = read_text(of[TEXT_##name], &f->name);
+        status = read_text(f, of[TEXT_##name], &f->name);
     FACTS_TEXT_JUDGED(READ_TEXT)
 #undef READ_TEXT
     read_resends(of[RESENDS], scale, f);

@@ -320,7 +320,7 @@ static enum status set_alpn(struct facts *f, struct bytes list)
 {
     char text[2 * UINT8_MAX + 1];
     size_t len = list.len == 0 ? 0 : alpn_text(list, text, sizeof text);
-    return len == 0 || facts_set_text(&f->alpn, text, len) ? STATUS_OK : STATUS_NO_MEMORY;
+    return len == 0 || facts_set_text(f, &f->alpn, text, len) ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 static enum status take_opened(struct keyed *k, struct facts *f, enum side side,

@@ -129,13 +129,13 @@ const char *privacy_key_check(const struct privacy *p, char text[PRIVACY_HASH_SI
     return hash_hex(p, 'k', "", text);
 }
 
-static bool replace_by_hash(const struct privacy *p, char kind, char **text)
+static bool replace_by_hash(const struct privacy *p, char kind, struct facts *f, char **text)
 {
     char hex[PRIVACY_HASH_SIZE];
     if (*text == NULL)
         return true;
     hash_hex(p, kind, *text, hex);
-    return facts_set_text(text, hex, strlen(hex));
+    return facts_set_text(f, text, hex, strlen(hex));
 }
 
 /* Names are the same in upper and lower case (RFC 4343). */
@@ -146,16 +146,15 @@ static void lower(char *text)
             *text = (char)(*text + ('a' - 'A'));
 }
 
-static bool hide_name(const struct privacy *p, char **name)
+static bool hide_name(const struct privacy *p, struct facts *f)
 {
     if (p->sni == SHOWN_FULL)
         return true;
     if (p->sni == SHOWN_HASH) {
-        lower(*name);
-        return replace_by_hash(p, 'n', name);
+        lower(f->server_name);
+        return replace_by_hash(p, 'n', f, &f->server_name);
     }
-    free(*name);
-    *name = NULL;
+    f->server_name = NULL;
     return true;
 }
 
@@ -166,12 +165,12 @@ static bool keep_rule(const struct privacy *p, struct facts *f)
     struct bytes name = { (const uint8_t *)f->server_name, strlen(f->server_name) };
     const struct rule *rule = rules_find(p->rules, name);
     return rule == NULL ||
-           facts_set_text(&f->early_data_rule, rule->pattern, strlen(rule->pattern));
+           facts_set_text(f, &f->early_data_rule, rule->pattern, strlen(rule->pattern));
 }
 
 enum status privacy_hide_texts(const struct privacy *p, struct facts *f)
 {
-    bool ok = keep_rule(p, f) && hide_name(p, &f->server_name);
+    bool ok = keep_rule(p, f) && hide_name(p, f);
     if (p->client_addr != SHOWN_FULL) {
         char **const identities[] = {
             &f->session_id_hash,        &f->server_session_id_hash, &f->psk_identity_hash,
@@ -179,7 +178,7 @@ enum status privacy_hide_texts(const struct privacy *p, struct facts *f)
             &f->issued_ticket_key_name,
         };
         for (size_t i = 0; i < sizeof identities / sizeof *identities; i++)
-            ok = ok && replace_by_hash(p, 't', identities[i]);
+            ok = ok && replace_by_hash(p, 't', f, identities[i]);
     }
     return ok ? STATUS_OK : STATUS_NO_MEMORY;
 }

@@ -23,37 +23,37 @@ static int32_t clamp_offset(int64_t offset)
 
 /* Text facts */
 
-static enum status set_hex(char **field, struct bytes b)
+static enum status set_hex(struct facts *f, char **field, struct bytes b)
 {
     char text[2 * 32 + 1];
     hex_text(bytes_first(b, 32), text);
-    return facts_set_text(field, text, strlen(text)) ? STATUS_OK : STATUS_NO_MEMORY;
+    return facts_set_text(f, field, text, strlen(text)) ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-static enum status set_hash(char **field, struct bytes b)
+static enum status set_hash(struct facts *f, char **field, struct bytes b)
 {
     struct hash128 h = hash_stable(b);
-    return set_hex(field, (struct bytes){ h.octet, sizeof h.octet });
+    return set_hex(f, field, (struct bytes){ h.octet, sizeof h.octet });
 }
 
-static enum status set_key_name(char **field, struct bytes ticket)
+static enum status set_key_name(struct facts *f, char **field, struct bytes ticket)
 {
     if (ticket.len < TICKET_WITH_KEY_NAME_MIN)
         return STATUS_OK;
-    return set_hex(field, bytes_first(ticket, TICKET_KEY_NAME_LEN));
+    return set_hex(f, field, bytes_first(ticket, TICKET_KEY_NAME_LEN));
 }
 
 static enum status set_hello_names(struct facts *f, const struct client_hello *hello)
 {
     char text[1024];
     size_t len = server_name_text(hello->server_name, text, sizeof text);
-    if (len > 0 && !facts_set_text(&f->server_name, text, len))
+    if (len > 0 && !facts_set_text(f, &f->server_name, text, len))
         return STATUS_NO_MEMORY;
     len = alpn_text(hello->alpn, text, sizeof text);
-    if (len > 0 && !facts_set_text(&f->alpn_offered, text, len))
+    if (len > 0 && !facts_set_text(f, &f->alpn_offered, text, len))
         return STATUS_NO_MEMORY;
     ja4_text(hello, text);
-    if (text[0] != '\0' && !facts_set_text(&f->ja4, text, strlen(text)))
+    if (text[0] != '\0' && !facts_set_text(f, &f->ja4, text, strlen(text)))
         return STATUS_NO_MEMORY;
     return STATUS_OK;
 }
@@ -65,7 +65,7 @@ static enum status set_hello_hash(struct facts *f, const struct client_hello *he
     bool ok = buffer_add(&b, hello->random) && buffer_add(&b, hello->session_id) &&
               buffer_add(&b, hello->psk_identity) && buffer_add(&b, hello->psk_binder);
     enum status s =
-        ok ? set_hash(&f->client_hello_hash, (struct bytes){ b.at, b.len }) : STATUS_NO_MEMORY;
+        ok ? set_hash(f, &f->client_hello_hash, (struct bytes){ b.at, b.len }) : STATUS_NO_MEMORY;
     buffer_done(&b);
     return s;
 }
@@ -121,7 +121,7 @@ static enum status set_session_id_facts(struct facts *f, const struct client_hel
     f->session_id_len = (uint8_t)hello->session_id.len;
     if (hello->session_id.len == 0)
         return STATUS_OK;
-    return set_hash(&f->session_id_hash, hello->session_id);
+    return set_hash(f, &f->session_id_hash, hello->session_id);
 }
 
 static enum status note_client_hello(struct tls *t, struct facts *f, const struct message *m,
@@ -156,9 +156,9 @@ static enum status note_client_hello(struct tls *t, struct facts *f, const struc
     if (s == STATUS_OK && hello->complete)
         s = set_hello_hash(f, hello);
     if (s == STATUS_OK && hello->psk_identity.len > 0)
-        s = set_hash(&f->psk_identity_hash, hello->psk_identity);
+        s = set_hash(f, &f->psk_identity_hash, hello->psk_identity);
     if (s == STATUS_OK)
-        s = set_key_name(&f->ticket_key_name,
+        s = set_key_name(f, &f->ticket_key_name,
                          hello->psk_identity.len > 0 ? hello->psk_identity : hello->session_ticket);
     if (s == STATUS_OK && t->secrets != NULL)
         s = keyed_open(t->secrets, (enum side)f->hello_side, hello, &t->keyed);
@@ -190,7 +190,7 @@ static bool set_alpn(struct facts *f, struct bytes name)
     list[0] = (uint8_t)name.len;
     memcpy(list + 1, name.at, name.len);
     size_t len = alpn_text((struct bytes){ list, name.len + 1 }, text, sizeof text);
-    return len == 0 || facts_set_text(&f->alpn, text, len);
+    return len == 0 || facts_set_text(f, &f->alpn, text, len);
 }
 
 static enum status note_server_hello(struct facts *f, const struct message *m,
@@ -220,11 +220,11 @@ static enum status note_server_hello(struct facts *f, const struct message *m,
     if (!set_alpn(f, hello->alpn))
         return STATUS_NO_MEMORY;
     if (hello->session_id.len > 0) {
-        enum status s = set_hash(&f->server_session_id_hash, hello->session_id);
+        enum status s = set_hash(f, &f->server_session_id_hash, hello->session_id);
         if (s != STATUS_OK)
             return s;
     }
-    return hello->random.len == 0 ? STATUS_OK : set_hash(&f->server_random_hash, hello->random);
+    return hello->random.len == 0 ? STATUS_OK : set_hash(f, &f->server_random_hash, hello->random);
 }
 
 /* RFC 8422 5.4: curve_type named_curve (3), then the group. */
@@ -248,7 +248,7 @@ static enum status note_new_session_ticket(struct facts *f, const struct message
     f->issued_ticket_ns = m->at_ns;
     return f->issued_ticket_len < TICKET_WITH_KEY_NAME_MIN
                ? STATUS_OK
-               : set_hex(&f->issued_ticket_key_name, reader_take(&r, TICKET_KEY_NAME_LEN));
+               : set_hex(f, &f->issued_ticket_key_name, reader_take(&r, TICKET_KEY_NAME_LEN));
 }
 
 /* Names the record that a message begins, which need not be the one that ends it. */
@@ -629,8 +629,8 @@ static enum status note_proxied(struct facts *f, const struct proxy_header *prox
     char source[ADDRESS_TEXT_SIZE], destination[ADDRESS_TEXT_SIZE];
     address_text(&proxy->source.address, source);
     address_text(&proxy->destination.address, destination);
-    return facts_set_text(&f->proxied_client_ip, source, strlen(source)) &&
-                   facts_set_text(&f->proxied_server_ip, destination, strlen(destination))
+    return facts_set_text(f, &f->proxied_client_ip, source, strlen(source)) &&
+                   facts_set_text(f, &f->proxied_server_ip, destination, strlen(destination))
                ? STATUS_OK
                : STATUS_NO_MEMORY;
 }

@@ -22,8 +22,8 @@ static struct facts facts_of(const char *name)
     struct facts f = { .ip_version = 4, .isn = { 7, 8 } };
     f.client.address = address_of("203.0.113.77");
     f.server = (struct endpoint){ .address = address_of("192.0.2.1"), .port = 443 };
-    cr_assert(facts_set_text(&f.server_name, name, strlen(name)));
-    cr_assert(facts_set_text(&f.session_id_hash, "abc", 3));
+    cr_assert(facts_set_text(&f, &f.server_name, name, strlen(name)));
+    cr_assert(facts_set_text(&f, &f.session_id_hash, "abc", 3));
     return f;
 }
 

@@ -36,7 +36,7 @@ enum { CONNECTION_COST = 3072 };
 
 /* Batches of frames that are on their way, or being filled; segments of one whose flows are fetched
  * from memory together: as many as the nearest cache holds. */
-enum { BATCHES = 4, FETCHED_AHEAD = 8 };
+enum { BATCHES = 8, FETCHED_AHEAD = 8 };
 
 /* A pause longer than any idle limit. */
 #define FAR_AHEAD_NS (3600 * NS_PER_SECOND)

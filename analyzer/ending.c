@@ -10,7 +10,7 @@
 enum { MARK_LEN = 6, MARK_HAS_ROW = 1, MARK_IS_OPEN = 2 };
 
 /* Flows that are handed over at once, and how often that may be before the first ones are done. */
-enum { BATCH_FLOWS = 64, BATCHES = 4 };
+enum { BATCH_FLOWS = 32, BATCHES = 8 };
 
 /* A flow to be staged or, without one, facts to be taken back. */
 struct task {

@@ -3,9 +3,16 @@
 
 #include "thread.h"
 
+#include <limits.h>
+
+static unsigned on_their_way(const struct handover *h)
+{
+    return (unsigned)(h->filled - h->emptied);
+}
+
 static bool has_slot(const struct handover *h)
 {
-    return h->emptied < h->filled && h->status == STATUS_OK && !h->closed;
+    return on_their_way(h) > 0 && h->status == STATUS_OK && !h->closed;
 }
 
 static void *empty_slots(void *argument)
@@ -23,7 +30,8 @@ static void *empty_slots(void *argument)
         pthread_mutex_lock(&h->lock);
         h->emptied++;
         h->status = status;
-        pthread_cond_signal(&h->changed);
+        if (h->awaited != UINT_MAX && (on_their_way(h) <= h->awaited || status != STATUS_OK))
+            pthread_cond_signal(&h->changed);
     }
     pthread_mutex_unlock(&h->lock);
     return NULL;
@@ -32,27 +40,30 @@ static void *empty_slots(void *argument)
 void handover_open(struct handover *h, unsigned slots, bool wants_thread, handover_work *work,
                    void *owner)
 {
-    *h = (struct handover){ .work = work, .owner = owner, .slots = slots };
+    *h = (struct handover){ .work = work, .owner = owner, .slots = slots, .awaited = UINT_MAX };
     pthread_mutex_init(&h->lock, NULL);
     pthread_cond_init(&h->changed, NULL);
     h->has_thread = wants_thread && thread_start(&h->thread, empty_slots, h);
 }
 
-/* Waits until at most so many slots are on their way. */
-static enum status wait_for(struct handover *h, unsigned on_their_way)
+/* Waits until at most so many slots are on their way. Under the lock. */
+static void wait_for(struct handover *h, unsigned count)
 {
-    pthread_mutex_lock(&h->lock);
-    while (h->filled - h->emptied > on_their_way && h->status == STATUS_OK)
+    h->awaited = count;
+    while (on_their_way(h) > count && h->status == STATUS_OK)
         pthread_cond_wait(&h->changed, &h->lock);
-    enum status status = h->status;
-    pthread_mutex_unlock(&h->lock);
-    return status;
+    h->awaited = UINT_MAX;
 }
 
 enum status handover_next(struct handover *h, unsigned *ret_slot)
 {
     *ret_slot = (unsigned)(h->filled % h->slots);
-    return wait_for(h, h->slots - 1);
+    pthread_mutex_lock(&h->lock);
+    if (on_their_way(h) == h->slots)
+        wait_for(h, h->slots / 2);
+    enum status status = h->status;
+    pthread_mutex_unlock(&h->lock);
+    return status;
 }
 
 enum status handover_filled(struct handover *h)
@@ -67,14 +78,20 @@ enum status handover_filled(struct handover *h)
     pthread_mutex_lock(&h->lock);
     h->filled++;
     enum status status = h->status;
-    pthread_cond_signal(&h->changed);
+    if (on_their_way(h) == (h->slots + 1) / 2)
+        pthread_cond_signal(&h->changed);
     pthread_mutex_unlock(&h->lock);
     return status;
 }
 
 enum status handover_settle(struct handover *h)
 {
-    return wait_for(h, 0);
+    pthread_mutex_lock(&h->lock);
+    pthread_cond_signal(&h->changed);
+    wait_for(h, 0);
+    enum status status = h->status;
+    pthread_mutex_unlock(&h->lock);
+    return status;
 }
 
 void handover_close(struct handover *h)

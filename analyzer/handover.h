@@ -4,7 +4,7 @@
 /*
  * Work that one thread hands to another, in order: a ring of slots that the one fills and the other
  * empties. What a slot is, its owner knows; here is only whose turn it is. The two meet at a lock
- * once a slot, so a slot should be worth some ten microseconds.
+ * once a slot, and wake each other only for half a ring, since waking is dear.
  *
  *   ... [emptied] [being emptied] [filled ......] [being filled] [emptied] ...
  */
@@ -27,6 +27,7 @@ struct handover {
     pthread_cond_t changed;
     /* under the lock */
     uint64_t filled, emptied;
+    unsigned awaited;   /* who fills waits until at most so many are on their way; else UINT_MAX */
     bool closed;        /* nothing more will be filled */
     enum status status; /* first failure of the work */
 };

@@ -22,9 +22,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* stdio's buffer under libpcap: filled out of memory, and inside a first-level cache. */
-enum { STREAM_BUFFER_SIZE = 8 * 1024 };
-
 /* Link types a filter is compiled for in one file. */
 enum { FILTERS_MAX = 32 };
 
@@ -43,7 +40,6 @@ struct capture {
     struct snoop *snoop;
     struct lookahead *lookahead;
     pcap_t *pcap;
-    uint8_t *stream_buffer;   /* of libpcap's stream */
     uint64_t number;          /* of the last frame read */
     uint64_t record_position; /* of the record that is read next, or could not be */
     struct filter filters[FILTERS_MAX];
@@ -132,7 +128,7 @@ static enum status open_libpcap(struct capture *c)
     FILE *stream = fopencookie(c, "rb", FUNCTIONS);
     if (stream == NULL)
         return fail(c, STATUS_NO_MEMORY, "out of memory");
-    (void)setvbuf(stream, (char *)c->stream_buffer, _IOFBF, STREAM_BUFFER_SIZE);
+    (void)setvbuf(stream, NULL, _IONBF, 0); /* what it does not ask for, lookahead.c keeps */
 
     char reason[PCAP_ERRBUF_SIZE];
     c->pcap = pcap_fopen_offline_with_tstamp_precision(stream, PCAP_TSTAMP_PRECISION_NANO, reason);
@@ -147,9 +143,8 @@ static enum status open_libpcap(struct capture *c)
 
 static enum status open_classic(struct capture *c)
 {
-    c->stream_buffer = malloc(STREAM_BUFFER_SIZE);
     c->lookahead = lookahead_open(c->source);
-    if (c->stream_buffer == NULL || c->lookahead == NULL)
+    if (c->lookahead == NULL)
         return fail(c, STATUS_NO_MEMORY, "out of memory");
     enum status status = open_libpcap(c);
     if (status != STATUS_OK)
@@ -227,6 +222,14 @@ static enum status next_by_libpcap(struct capture *c, struct frame *ret_frame)
         .wire_len = header->len > header->caplen ? header->len : header->caplen,
         .data = { data, header->caplen },
     };
+    return STATUS_OK;
+}
+
+static enum status next_of_classic(struct capture *c, struct frame *ret_frame)
+{
+    if (!lookahead_take(c->lookahead, ret_frame))
+        return next_by_libpcap(c, ret_frame);
+    ret_frame->link_type = c->info.link_type;
     return STATUS_OK;
 }
 
@@ -448,7 +451,7 @@ enum status capture_next(struct capture *c, struct frame *ret_frame)
         struct frame frame;
         enum status status = c->pcapng != NULL  ? next_of_pcapng(c, &frame)
                              : c->snoop != NULL ? next_of_snoop(c, &frame)
-                                                : next_by_libpcap(c, &frame);
+                                                : next_of_classic(c, &frame);
         if (status != STATUS_OK)
             return end(c, status);
         frame.number = ++c->number;
@@ -512,7 +515,6 @@ void capture_close(struct capture *c)
     pcapng_close(c->pcapng);
     snoop_close(c->snoop);
     source_close(c->source);
-    free(c->stream_buffer);
     free(c->filter_text);
     free(c->path);
     free(c);

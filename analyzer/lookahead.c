@@ -578,6 +578,31 @@ size_t lookahead_read(struct lookahead *l, uint8_t *buffer, size_t size)
     return piece.len;
 }
 
+bool lookahead_take(struct lookahead *l, struct frame *ret_frame)
+{
+    static const bool THIS_IS_BIG_ENDIAN = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+    struct record_header h;
+    bool is_plain = l->knows_records && l->is_big_endian == THIS_IS_BIG_ENDIAN &&
+                    l->record_header_len == RECORD_HEADER_LEN;
+    if (!is_plain || l->header_given < sizeof l->header)
+        return false;
+    if (limit(l) < l->start + LOOKAHEAD_BYTES)
+        look_ahead(l);
+    if (!read_record_header(l, l->start, &h))
+        return false;
+    size_t size = RECORD_HEADER_LEN + (size_t)h.captured;
+    struct bytes good = { l->buffer + l->start, limit(l) - l->start };
+    if (size > good.len || l->start + size > l->scanned)
+        return false;
+    *ret_frame = (struct frame){
+        .at_ns = h.fraction < l->fractions ? time_of(l, &h) : FRAME_TIME_INVALID,
+        .wire_len = h.wire > h.captured ? h.wire : h.captured,
+        .data = bytes_after(bytes_first(good, size), RECORD_HEADER_LEN),
+    };
+    pass(l, size);
+    return true;
+}
+
 uint64_t lookahead_position(const struct lookahead *l)
 {
     return l->position;

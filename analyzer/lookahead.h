@@ -2,11 +2,13 @@
 #ifndef LOOKAHEAD_H
 #define LOOKAHEAD_H
 /*
- * A classic pcap file on its way from source.c to libpcap. The headers of records are looked at
+ * A classic pcap file on its way from source.c to libpcap, which is spared the records that need
+ * nothing but to be taken. Their headers are looked at
  * some way before libpcap gets them: so it is known in time that a frame ahead is late, and that
  * what follows is no record. There the bytes stop, as at the end of a file, and may be taken up
  * again where records go on. Used by capture.c alone.
  */
+#include "frame.h"
 #include "source.h"
 
 struct lookahead;
@@ -26,6 +28,14 @@ void lookahead_close(struct lookahead *l); /* NULL is accepted */
  * front of bytes that are no record (lookahead_stop()).
  */
 size_t lookahead_read(struct lookahead *l, uint8_t *buffer, size_t size);
+
+/*
+ * Takes the next record as a frame, without its link type and number, where nothing is left to do
+ * for libpcap: the record is whole, was found good, and is written in this machine's order of bytes.
+ * False otherwise, and nothing is taken. Nothing of a record must have been read. The view lives
+ * until the next call of this function or lookahead_read().
+ */
+bool lookahead_take(struct lookahead *l, struct frame *ret_frame);
 
 /* Where in the file the byte of a record lies that is read next. */
 uint64_t lookahead_position(const struct lookahead *l);

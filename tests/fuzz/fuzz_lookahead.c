@@ -48,6 +48,13 @@ static uint64_t read_stretch(struct lookahead *l, const uint8_t *header, struct 
     }
     memcpy(buffer + SNAPLEN_AT, header + SNAPLEN_AT, SNAPLEN_LEN); /* it says more */
     check(memcmp(buffer, header, HEADER_LEN) == 0);
+    struct frame f;
+    while (lookahead_take(l, &f)) {
+        given = lookahead_position(l) - start;
+        struct bytes rest = bytes_after(records, (size_t)(start + given - f.data.len - HEADER_LEN));
+        check(f.data.len <= rest.len &&
+              (f.data.len == 0 || memcmp(f.data.at, rest.at, f.data.len) == 0));
+    }
     for (size_t got; (got = lookahead_read(l, buffer, sizeof buffer)) > 0; given += got) {
         struct bytes rest = bytes_after(records, (size_t)(start + given - HEADER_LEN));
         check(got <= rest.len && memcmp(buffer, rest.at, got) == 0);

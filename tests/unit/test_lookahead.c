@@ -38,16 +38,30 @@ struct outcome {
     const char *why; /* of the first stop */
 };
 
-static struct outcome read_through(struct bytes file)
+/* The file's header, then, if they are to be taken, records as long as that goes. */
+static uint64_t take_records(struct lookahead *l, struct bytes file)
+{
+    uint8_t header[HEADER_LEN];
+    struct frame f;
+    uint64_t given = lookahead_read(l, header, sizeof header);
+    for (uint64_t at = lookahead_position(l); lookahead_take(l, &f); at = lookahead_position(l)) {
+        uint64_t size = lookahead_position(l) - at;
+        struct bytes record = bytes_first(bytes_after(file, (size_t)at), (size_t)size);
+        cr_assert(bytes_equal(f.data, bytes_after(record, size - f.data.len)));
+        given += size;
+    }
+    return given;
+}
+
+static struct outcome read_in_one_way(struct bytes file, bool takes)
 {
     struct source *source = NULL;
     struct outcome o = { 0 };
     uint8_t piece[64];
-    write_file(path, file);
     cr_assert_eq(source_open(path, &source), STATUS_OK);
     struct lookahead *l = lookahead_open(source);
     do {
-        uint64_t got, given = 0;
+        uint64_t got, given = takes ? take_records(l, file) : 0;
         while ((got = lookahead_read(l, piece, sizeof piece)) > 0)
             given += got;
         o.given += given - (given < HEADER_LEN ? given : HEADER_LEN);
@@ -60,6 +74,19 @@ static struct outcome read_through(struct bytes file)
     lookahead_close(l);
     source_close(source);
     return o;
+}
+
+/* Records that are taken are those that would have been read. */
+static struct outcome read_through(struct bytes file)
+{
+    write_file(path, file);
+    struct outcome read = read_in_one_way(file, false), taken = read_in_one_way(file, true);
+    cr_assert_eq(taken.given, read.given);
+    cr_assert_eq(taken.stops, read.stops);
+    cr_assert_eq(taken.first_stop, read.first_stop);
+    cr_assert_eq(taken.end, read.end);
+    cr_assert_eq(taken.why, read.why);
+    return read;
 }
 
 static struct buffer file_of(unsigned records)
@@ -298,4 +325,31 @@ Test(lookahead, files_without_a_header_are_given_as_they_are)
         lookahead_close(l);
         source_close(source);
     }
+}
+
+Test(lookahead, times_and_lengths_of_taken_records_are_those_in_their_headers)
+{
+    struct buffer b = file_of(0);
+    struct source *source = NULL;
+    struct frame f;
+    uint8_t frame[FRAME_LEN] = { 0 };
+    put_pcap_record(&b, &STYLE, SECOND, 999999, (struct bytes){ frame, FRAME_LEN }, 1500);
+    put_pcap_record(&b, &STYLE, SECOND, 1000000, (struct bytes){ frame, FRAME_LEN }, 7);
+    put_pcap_record(&b, &STYLE, UINT32_MAX, 1, (struct bytes){ frame, 0 }, 0);
+    write_file(path, buffer_bytes(&b));
+    cr_assert_eq(source_open(path, &source), STATUS_OK);
+    struct lookahead *l = lookahead_open(source);
+    cr_assert_not(lookahead_take(l, &f), "the header comes first");
+    cr_assert_eq(lookahead_read(l, frame, HEADER_LEN), HEADER_LEN);
+    cr_assert(lookahead_take(l, &f));
+    cr_expect_eq(f.at_ns, SECOND * INT64_C(1000000000) + 999999000);
+    cr_expect_eq(f.wire_len, 1500);
+    cr_assert(lookahead_take(l, &f));
+    cr_expect_eq(f.at_ns, FRAME_TIME_INVALID);
+    cr_expect_eq(f.wire_len, FRAME_LEN, "not less than what was captured");
+    cr_assert(lookahead_take(l, &f));
+    cr_expect_eq(f.at_ns, UINT32_MAX * INT64_C(1000000000) + 1000);
+    cr_assert_not(lookahead_take(l, &f));
+    lookahead_close(l);
+    source_close(source);
 }

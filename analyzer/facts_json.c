@@ -6,7 +6,8 @@
 #include "facts.h"
 
 #include "decimal.h"
-#include "json.h"
+
+#include <jansson.h>
 
 enum {
     BITS_LEN = (FACTS_SCALAR_COUNT + 3) / 4,
@@ -220,22 +221,9 @@ struct scale {
     uint64_t first_packet_no;
 };
 
-/* Numbers of an array; those that are not there are 0. */
-struct numbers {
-    struct json_integer at[FACTS_SCALAR_COUNT];
-    size_t count;
-};
-
-static_assert((int)FACTS_SCALAR_COUNT > (int)RECORD_FIELDS, "numbers hold a record too");
-
-static void read_numbers(struct reader *items, size_t most, struct numbers *ret_numbers)
+static int64_t element(const json_t *array, size_t i)
 {
-    ret_numbers->count = json_integers(items, ret_numbers->at, most);
-}
-
-static int64_t element(const struct numbers *n, size_t i)
-{
-    return i < n->count ? n->at[i].value : 0;
+    return json_integer_value(json_array_get(array, i));
 }
 
 static int64_t at_least(int64_t least, int64_t value)
@@ -244,10 +232,10 @@ static int64_t at_least(int64_t least, int64_t value)
 }
 
 /* A duration; one that is null, not there or no duration was not seen: 0. */
-static int64_t duration_of(int64_t count, int64_t unit)
+static int64_t duration_of(const json_t *value, int64_t unit)
 {
     int64_t ns;
-    return __builtin_mul_overflow(count, unit, &ns) ? 0 : ns;
+    return __builtin_mul_overflow((int64_t)json_integer_value(value), unit, &ns) ? 0 : ns;
 }
 
 /* A time that counts from base; what is null or no time was not seen. With all times in this range
@@ -261,27 +249,21 @@ static int64_t time_of(int64_t count, int64_t base, int64_t unit)
 }
 
 /* The same of an element; one that was left out is 0, as all that stand at the end. */
-static int64_t time_at(const struct numbers *n, size_t i, int64_t base, int64_t unit)
+static int64_t time_at(const json_t *array, size_t i, int64_t base, int64_t unit)
 {
-    bool seen = i >= n->count || n->at[i].is;
-    return seen ? time_of(element(n, i), base, unit) : 0;
+    const json_t *value = json_array_get(array, i);
+    bool seen = value == NULL || json_is_integer(value);
+    return seen ? time_of(json_integer_value(value), base, unit) : 0;
 }
 
-static bool read_endpoint(struct bytes array, struct endpoint *ret_endpoint)
+static bool read_endpoint(const json_t *array, struct endpoint *ret_endpoint)
 {
-    struct reader items = json_items(array);
-    struct bytes text, port;
-    struct buffer space = { 0 };
-    char words[ADDRESS_TEXT_SIZE] = "";
-    bool ok = json_next(&items, &text) && json_text(text, &space, &text) && text.len < sizeof words;
-    if (ok)
-        memcpy(words, text.at, text.len);
-    buffer_done(&space);
-    ret_endpoint->port = json_next(&items, &port) ? (uint16_t)json_integer(port).value : 0;
-    return ok && address_parse(words, &ret_endpoint->address);
+    const char *text = json_string_value(json_array_get(array, 0));
+    ret_endpoint->port = (uint16_t)element(array, 1);
+    return text != NULL && address_parse(text, &ret_endpoint->address);
 }
 
-static struct record read_record(const struct numbers *a, struct scale s)
+static struct record read_record(const json_t *a, struct scale s)
 {
     struct record r = {
         .side = element(a, 0) == SERVER ? SERVER : CLIENT,
@@ -304,18 +286,18 @@ static struct record read_record(const struct numbers *a, struct scale s)
     return r;
 }
 
-/* The bits of scalars, and the values of those that are set. */
+/* The bits of scalars, and where the values of those that are set stand. */
 struct scalars {
-    struct numbers values;
-    struct bytes bits;
-    size_t next;
+    const json_t *array;
+    const char *bits;
+    size_t bits_len, next;
 };
 
 static bool bit_is_set(const struct scalars *s, unsigned number)
 {
-    if (number / 4 >= s->bits.len)
+    if (number / 4 >= s->bits_len)
         return false;
-    char c = (char)s->bits.at[number / 4];
+    char c = s->bits[number / 4];
     unsigned digit = c >= 'a' ? (unsigned)(c - 'a') + 10 : (unsigned)(c - '0');
     return (digit >> (number % 4) & 1) != 0;
 }
@@ -324,17 +306,14 @@ static int64_t read_scalar(struct scalars *s, unsigned number, bool is_time, str
 {
     if (!bit_is_set(s, number))
         return 0;
-    int64_t value = element(&s->values, s->next++);
+    int64_t value = element(s->array, s->next++);
     return is_time ? time_of(value, scale.start_ns, scale.unit) : value;
 }
 
-static void read_scalars(struct bytes array, struct scale scale, struct facts *f)
+static void read_scalars(const json_t *array, struct scale scale, struct facts *f)
 {
-    struct reader items = json_items(array);
-    struct scalars s = { 0 };
-    struct bytes first;
-    if (json_next(&items, &first) && json_text(first, NULL, &s.bits))
-        read_numbers(&items, FACTS_SCALAR_COUNT, &s.values);
+    const char *bits = json_string_value(json_array_get(array, 0));
+    struct scalars s = { array, bits, bits == NULL ? 0 : strlen(bits), 1 };
     unsigned number = 0;
 #define READ(type, name) f->name = (type)read_scalar(&s, number++, FACTS_IS_TIME(type), scale);
 #define READ_2(type, name) READ(type, name[CLIENT]) READ(type, name[SERVER])
@@ -343,115 +322,76 @@ static void read_scalars(struct bytes array, struct scale scale, struct facts *f
 #undef READ_2
 }
 
-static enum status read_records(struct bytes records, struct scale scale, struct facts *f)
+static enum status read_records(const json_t *records, struct scale scale, struct facts *f)
 {
-    struct reader items = json_items(records);
-    struct bytes one;
-    while (f->record_count < RECORDS_MAX && json_next(&items, &one)) {
-        struct numbers fields;
-        struct reader values = json_items(one);
+    for (size_t i = 0; i < json_array_size(records) && i < RECORDS_MAX; i++) {
         struct record *r = facts_add_record(f);
         if (r == NULL)
             return STATUS_NO_MEMORY;
-        read_numbers(&values, RECORD_FIELDS, &fields);
-        *r = read_record(&fields, scale);
+        *r = read_record(json_array_get(records, i), scale);
     }
     return STATUS_OK;
 }
 
-static void read_resends(struct bytes resends, struct scale scale, struct facts *f)
+static void read_resends(const json_t *resends, struct scale scale, struct facts *f)
 {
-    struct reader items = json_items(resends);
-    struct bytes one;
-    while (f->resend_count < RESENDS_MAX && json_next(&items, &one)) {
-        struct numbers a;
-        struct reader values = json_items(one);
-        read_numbers(&values, RECORD_FIELDS, &a);
+    for (size_t i = 0; i < json_array_size(resends) && i < RESENDS_MAX; i++) {
+        const json_t *a = json_array_get(resends, i);
         f->resends[f->resend_count++] = (struct resend){
-            .side = element(&a, 0) == SERVER ? SERVER : CLIENT,
-            .at_ns = time_at(&a, 1, scale.start_ns, scale.unit),
-            .wait_ns = at_least(0, duration_of(element(&a, 2), scale.unit)),
+            .side = element(a, 0) == SERVER ? SERVER : CLIENT,
+            .at_ns = time_at(a, 1, scale.start_ns, scale.unit),
+            .wait_ns = at_least(0, duration_of(json_array_get(a, 2), scale.unit)),
         };
     }
 }
 
-static enum status read_text(struct facts *f, struct bytes value, char **field)
+static enum status read_text(struct facts *f, const json_t *value, char **field)
 {
-    struct buffer space = { 0 };
-    struct bytes text;
-    if (value.len == 0 || value.at[0] != '"')
-        return STATUS_OK;
-    /* With room for what escapes become, json_text() fails for what is wrong alone. */
-    if (memchr(value.at, '\\', value.len) != NULL && !buffer_reserve(&space, value.len))
-        return STATUS_NO_MEMORY;
-    enum status status = STATUS_REFUSED;
-    if (json_text(value, &space, &text))
-        status = facts_set_text(f, field, (const char *)text.at, text.len) ? STATUS_OK
-                                                                           : STATUS_NO_MEMORY;
-    buffer_done(&space);
-    return status;
+    const char *text = json_string_value(value);
+    bool ok = text == NULL || facts_set_text(f, field, text, strlen(text));
+    return ok ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-/* What the facts of a flow are made of. */
-enum member {
-    START,
-    UNIT,
-    PACKET,
-    CLIENT_ENDPOINT,
-    SERVER_ENDPOINT,
-    SCALARS,
-    RESENDS,
-    RECORDS,
-#define NUMBER(name) TEXT_##name,
-    FACTS_TEXT_JUDGED(NUMBER)
-#undef NUMBER
-        MEMBER_COUNT
-};
-
-static const char *const MEMBERS[MEMBER_COUNT] = { [START] = "start",
-                                                   [UNIT] = "unit",
-                                                   [PACKET] = "packet",
-                                                   [CLIENT_ENDPOINT] = "client",
-                                                   [SERVER_ENDPOINT] = "server",
-                                                   [SCALARS] = "facts",
-                                                   [RESENDS] = "resends",
-                                                   [RECORDS] = "records",
-#define NAME(name) [TEXT_##name] = #name,
-                                                   FACTS_TEXT_JUDGED(NAME)
-#undef NAME
-};
-
-static enum status read_facts(struct bytes root, struct facts *f)
+static enum status read_facts(const json_t *root, struct facts *f)
 {
-    struct bytes of[MEMBER_COUNT];
-    json_members(root, MEMBERS, MEMBER_COUNT, of);
-    if (!read_endpoint(of[CLIENT_ENDPOINT], &f->client) ||
-        !read_endpoint(of[SERVER_ENDPOINT], &f->server))
+    if (!read_endpoint(json_object_get(root, "client"), &f->client) ||
+        !read_endpoint(json_object_get(root, "server"), &f->server))
         return STATUS_REFUSED;
     f->ip_version = address_is_ipv4(&f->client.address) ? 4 : 6;
     struct scale scale = {
-        .start_ns = at_least(0, json_integer(of[START]).value),
-        .unit = json_integer(of[UNIT]).value == FACTS_LONG_UNIT_NS ? FACTS_LONG_UNIT_NS : 1,
-        .first_packet_no = (uint64_t)json_integer(of[PACKET]).value,
+        .start_ns = at_least(0, json_integer_value(json_object_get(root, "start"))),
+        .unit = json_integer_value(json_object_get(root, "unit")) == FACTS_LONG_UNIT_NS
+                    ? FACTS_LONG_UNIT_NS
+                    : 1,
+        .first_packet_no = (uint64_t)json_integer_value(json_object_get(root, "packet")),
     };
-    read_scalars(of[SCALARS], scale, f);
+    read_scalars(json_object_get(root, "facts"), scale, f);
     enum status status = STATUS_OK;
 #define READ_TEXT(name)                                                                            \
     if (status == STATUS_OK)                                                                       \
-        status = read_text(f, of[TEXT_##name], &f->name);
+        status = read_text(f, json_object_get(root, #name), &f->name);
     FACTS_TEXT_JUDGED(READ_TEXT)
 #undef READ_TEXT
-    read_resends(of[RESENDS], scale, f);
+    read_resends(json_object_get(root, "resends"), scale, f);
     if (status == STATUS_OK)
-        status = read_records(of[RECORDS], scale, f);
+        status = read_records(json_object_get(root, "records"), scale, f);
     return status == STATUS_OK && !facts_are_sound(f) ? STATUS_REFUSED : status;
+}
+
+static bool lacked_memory(const json_error_t *error)
+{
+    return json_error_code(error) == json_error_out_of_memory;
 }
 
 enum status facts_from_json(struct bytes json, struct facts *ret_facts)
 {
-    struct bytes root;
+    json_error_t error;
+    json_t *root = json_loadb((const char *)json.at, json.len, 0, &error);
     struct facts f = { 0 };
-    enum status status = json_parse(json, &root) ? read_facts(root, &f) : STATUS_REFUSED;
+    enum status status = root != NULL            ? read_facts(root, &f)
+                         : lacked_memory(&error) ? STATUS_NO_MEMORY
+                                                 : STATUS_REFUSED;
+    json_decref(root);
     if (status == STATUS_OK)
         *ret_facts = f;
     else

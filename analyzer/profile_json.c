@@ -2,7 +2,8 @@
 #include "profile_json.h"
 
 #include "decimal.h"
-#include "json.h"
+
+#include <jansson.h>
 
 enum { TALLIES = 5, LEVEL_MAX = 63, NUMBER_MAX = 80, NAME_MAX = 16 };
 
@@ -60,6 +61,11 @@ enum status profile_to_json(const struct profile *p, unsigned level, struct buff
     return STATUS_OK;
 }
 
+static int64_t element(const json_t *array, size_t i)
+{
+    return json_integer_value(json_array_get(array, i));
+}
+
 static uint32_t count_of(int64_t value)
 {
     return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
@@ -72,20 +78,16 @@ static int64_t time_of(int64_t value)
     return value < -LIMIT_NS ? -LIMIT_NS : value > LIMIT_NS ? LIMIT_NS : value;
 }
 
-static struct tally read_tally(struct bytes array)
+static struct tally read_tally(const json_t *array)
 {
     struct tally t = { 0 };
-    struct reader items = json_items(array);
-    struct bytes one;
-    while (json_next(&items, &one)) {
-        struct json_integer a[4] = { 0 };
-        struct reader values = json_items(one);
-        (void)json_integers(&values, a, 4);
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const json_t *a = json_array_get(array, i);
         struct tally_entry e = {
-            .number = count_of(a[0].value),
-            .count = count_of(a[1].value),
-            .first_ns = time_of(a[2].value),
-            .last_ns = time_of(a[3].value),
+            .number = count_of(element(a, 0)),
+            .count = count_of(element(a, 1)),
+            .first_ns = time_of(element(a, 2)),
+            .last_ns = time_of(element(a, 3)),
         };
         if (e.count > 0 && e.first_ns <= e.last_ns)
             tally_merge(&t, &e);
@@ -95,24 +97,20 @@ static struct tally read_tally(struct bytes array)
 
 bool profile_from_json(struct bytes json, struct profile *profile, unsigned *ret_level)
 {
-    enum { FLIGHTS, IDENTITIES, RESTS, UNASKED, EXTENSIONS, ONE_RECORDS, LEVEL, MEMBERS };
-    static const char *const NAMES[MEMBERS] = { "flights",    "identities",  "rests", "unasked",
-                                                "extensions", "one_records", "level" };
-    struct bytes root, of[MEMBERS];
-    if (!json_parse(json, &root) || root.at[0] != '{')
-        return false;
-    json_members(root, NAMES, MEMBERS, of);
-    struct json_integer flights[FLIGHT_ONE + 1] = { 0 };
-    struct reader items = json_items(of[FLIGHTS]);
-    (void)json_integers(&items, flights, FLIGHT_ONE + 1);
-    for (unsigned shape = 0; shape <= FLIGHT_ONE; shape++)
-        profile->flights[shape] = count_of(flights[shape].value);
-    profile->identities = read_tally(of[IDENTITIES]);
-    profile->rests = read_tally(of[RESTS]);
-    profile->unasked = read_tally(of[UNASKED]);
-    profile->extensions = read_tally(of[EXTENSIONS]);
-    profile->one_records = read_tally(of[ONE_RECORDS]);
-    int64_t level = json_integer(of[LEVEL]).value;
-    *ret_level = level < 0 ? 0 : level > LEVEL_MAX ? LEVEL_MAX : (unsigned)level;
-    return true;
+    json_t *root = json_loadb((const char *)json.at, json.len, 0, NULL);
+    bool ok = json_is_object(root);
+    if (ok) {
+        const json_t *flights = json_object_get(root, "flights");
+        for (unsigned shape = 0; shape <= FLIGHT_ONE; shape++)
+            profile->flights[shape] = count_of(element(flights, shape));
+        profile->identities = read_tally(json_object_get(root, "identities"));
+        profile->rests = read_tally(json_object_get(root, "rests"));
+        profile->unasked = read_tally(json_object_get(root, "unasked"));
+        profile->extensions = read_tally(json_object_get(root, "extensions"));
+        profile->one_records = read_tally(json_object_get(root, "one_records"));
+        int64_t level = json_integer_value(json_object_get(root, "level"));
+        *ret_level = level < 0 ? 0 : level > LEVEL_MAX ? LEVEL_MAX : (unsigned)level;
+    }
+    json_decref(root);
+    return ok;
 }

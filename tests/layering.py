@@ -18,7 +18,7 @@ LEVELS = [
     "bytes buffer varint decimal coder status drop hash prefetch slots thread handover endpoint frame text moment progress "
     "tally",
     # pure parsers of bytes
-    "layer json packet decoded link tunnel hello names ja4 http2 ticket secrets decrypt content",
+    "layer packet decoded link tunnel hello names ja4 http2 ticket secrets decrypt content",
     # what is remembered of a connection
     "facts facts_pack facts_json fragment opening flow stream record message preamble keyed tls "
     "connection border half_open past stage spill interfaces",
@@ -54,6 +54,7 @@ LIBRARIES = {
     "sqlite3.h": {"store", "merge", "query", "sql_functions"},
     "openssl/": {"ja4", "decrypt", "privacy"},
     "xxhash.h": {"hash"},
+    "jansson.h": {"facts_json", "profile_json"},
     "maxminddb.h": {"mmdb"},
     "seccomp.h": {"sandbox"},
     "curl/": {"http"},

@@ -4,12 +4,12 @@
 
 # What the program needs, and what its tests need besides. tests/README.md tells what for.
 DEBIAN_BUILD="gcc libc6-dev meson ninja-build pkg-config python3 libpcap-dev libndpi-dev
-    libsqlite3-dev libxxhash-dev libssl-dev libmaxminddb-dev
+    libsqlite3-dev libxxhash-dev libjansson-dev libssl-dev libmaxminddb-dev
     libarchive-dev zlib1g-dev liblzma-dev libseccomp-dev libcurl4-openssl-dev"
 DEBIAN_TEST="libcriterion-dev"
 DEBIAN_FUZZ="clang libclang-rt-dev"
 FEDORA_BUILD="gcc meson ninja-build pkgconf-pkg-config python3 libpcap-devel ndpi-devel
-    sqlite-devel xxhash-devel openssl-devel libmaxminddb-devel
+    sqlite-devel xxhash-devel jansson-devel openssl-devel libmaxminddb-devel
     libarchive-devel zlib-devel xz-devel libseccomp-devel libcurl-devel"
 FEDORA_TEST="criterion-devel"
 FEDORA_FUZZ="clang compiler-rt"

@@ -215,7 +215,8 @@ void ladder_add_svg(const struct flow_row *row, const struct facts *facts,
 
 /* ---- as a page ---- */
 
-static void add_step_row(struct page *page, const struct ladder *l, size_t i)
+/* False without memory for its words. */
+static bool add_step_row(struct page *page, const struct ladder *l, size_t i)
 {
     const struct step *step = &l->steps[i];
     const struct record *record = ladder_record(l, step);
@@ -229,10 +230,12 @@ static void add_step_row(struct page *page, const struct ladder *l, size_t i)
     page_cell(page, record ? cell_integer(record->len) : cell_null());
     page_cell(page, cell_text(inside ? "yes" : ""));
     page_cell(page, cell_text(text_string(&why)));
+    bool ok = !why.failed;
     text_done(&why);
+    return ok;
 }
 
-static void add_steps(struct page *page, const struct ladder *l)
+static bool add_steps(struct page *page, const struct ladder *l)
 {
     static const struct page_column columns[] = {
         { "at_ns", "seen ms", PAGE_MS },
@@ -244,8 +247,10 @@ static void add_steps(struct page *page, const struct ladder *l)
         { "why", "taken for, and why", PAGE_WORD },
     };
     page_table(page, "steps", columns, sizeof columns / sizeof *columns);
+    bool ok = true;
     for (size_t i = 0; i < l->step_count; i++)
-        add_step_row(page, l, i);
+        ok = add_step_row(page, l, i) && ok;
+    return ok;
 }
 
 /* Adds what words hold, and empties them. */
@@ -275,7 +280,7 @@ struct page *ladder_page(const struct flow_row *row, const struct facts *facts,
                         "have the client's Finished: request and response inside it are what 0-RTT "
                         "is for.");
     put_svg(&l, false, &words);
-    add_steps(page, &l);
+    words.failed |= !add_steps(page, &l);
     page_draw_svg(page, "the ladder", &words);
     text_clear(&words);
     ladder_add_phases(&l, &words);

@@ -498,12 +498,23 @@ const char *cli_help(enum command command)
     return HELP;
 }
 
+/* Digits alone: no sign, no unit. */
+static bool read_count(const char *text, int64_t *ret_count)
+{
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (errno != 0 || *text < '0' || *text > '9' || *end != '\0')
+        return false;
+    *ret_count = n;
+    return true;
+}
+
 /* From 1 to JOBS_MAX. */
 static bool read_jobs(const char *text, unsigned *ret_jobs)
 {
-    char *end;
-    unsigned long n = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end != '\0' || n < 1 || n > JOBS_MAX)
+    int64_t n;
+    if (!read_count(text, &n) || n < 1 || n > JOBS_MAX)
         return false;
     *ret_jobs = (unsigned)n;
     return true;
@@ -540,17 +551,6 @@ static bool read_size(const char *text, size_t *ret_size)
     if (errno != 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || n > SIZE_MAX >> shift)
         return false;
     *ret_size = (size_t)n << shift;
-    return true;
-}
-
-static bool read_count(const char *text, int64_t *ret_count)
-{
-    char *end;
-    errno = 0;
-    long long n = strtoll(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || n < 0)
-        return false;
-    *ret_count = n;
     return true;
 }
 

@@ -20,7 +20,7 @@ TestSuite(ladder, .init = use_utf8);
     }
 #define TEXT(string)                                                                               \
     {                                                                                              \
-        (string), sizeof(string) - 1                                                               \
+        (string), sizeof(string) - 1, false                                                        \
     }
 
 /* A flow of 0-RTT that the server answered early, as seen near the server. */

@@ -57,7 +57,8 @@ static inline bool bytes_equal(struct bytes a, struct bytes b)
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
-/* Takes what stands before the next byte that is `stop`, and that with it; all where there is none. */
+/* Takes what stands before the next byte that is `stop`, and that with it; all where there is none.
+ */
 static inline struct bytes bytes_take_until(struct bytes *rest, uint8_t stop)
 {
     size_t len = 0;

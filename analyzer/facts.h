@@ -349,8 +349,8 @@ bool facts_are_sound(const struct facts *f);
  * of the flow, the fields _after from its own "at", "all_acked_after" from when its first byte was
  * acknowledged where that was seen; "message" is first_message + 1, 0 for none.
  *
- * facts_from_json() restores all but `file` and the texts that only the row has. STATUS_REFUSED when
- * the bytes are no such JSON; STATUS_NO_MEMORY.
+ * facts_from_json() restores all but `file` and the texts that only the row has. STATUS_REFUSED
+ * when the bytes are no such JSON; STATUS_NO_MEMORY.
  */
 #define FACTS_RECORD_FIELDS                                                                        \
     "side", "type", "len", "at", "packet", "offset", "ack", "flags", "acked_after",                \

@@ -6,6 +6,7 @@
 #include "facts.h"
 
 #include "decimal.h"
+#include "json_load.h"
 
 #include <jansson.h>
 
@@ -378,19 +379,13 @@ static enum status read_facts(const json_t *root, struct facts *f)
     return status == STATUS_OK && !facts_are_sound(f) ? STATUS_REFUSED : status;
 }
 
-static bool lacked_memory(const json_error_t *error)
-{
-    return json_error_code(error) == json_error_out_of_memory;
-}
-
 enum status facts_from_json(struct bytes json, struct facts *ret_facts)
 {
-    json_error_t error;
-    json_t *root = json_loadb((const char *)json.at, json.len, 0, &error);
+    json_t *root;
     struct facts f = { 0 };
-    enum status status = root != NULL            ? read_facts(root, &f)
-                         : lacked_memory(&error) ? STATUS_NO_MEMORY
-                                                 : STATUS_REFUSED;
+    enum status status = json_load_text(json, &root);
+    if (status == STATUS_OK)
+        status = read_facts(root, &f);
     json_decref(root);
     if (status == STATUS_OK)
         *ret_facts = f;

@@ -12,8 +12,9 @@ static char *name_of(const struct server_profile_row *row)
     return row->all_names.value != 0 || row->sni.len == 0 ? NULL : (char *)row->sni.at;
 }
 
-static bool read_row(const struct server_profile_row *row, struct profile *ret_profile,
-                     unsigned *ret_level)
+/* STATUS_REFUSED: somebody changed it by hand. */
+static enum status read_row(const struct server_profile_row *row, struct profile *ret_profile,
+                            unsigned *ret_level)
 {
     static const int64_t LIMIT_NS = INT64_MAX / 2;
     *ret_profile = (struct profile){
@@ -24,11 +25,11 @@ static bool read_row(const struct server_profile_row *row, struct profile *ret_p
         .first_ns = row->from_epoch_ns.value,
         .last_ns = row->to_epoch_ns.value,
     };
-    return ret_profile->first_ns <= ret_profile->last_ns && ret_profile->first_ns > -LIMIT_NS &&
-           ret_profile->last_ns < LIMIT_NS &&
-           address_parse(row->server_ip.at, &ret_profile->server.address) &&
-           profile_from_json((struct bytes){ (const uint8_t *)row->learned.at, row->learned.len },
-                             ret_profile, ret_level);
+    bool is_sound = ret_profile->first_ns <= ret_profile->last_ns &&
+                    ret_profile->first_ns > -LIMIT_NS && ret_profile->last_ns < LIMIT_NS &&
+                    address_parse(row->server_ip.at, &ret_profile->server.address);
+    struct bytes json = { (const uint8_t *)row->learned.at, row->learned.len };
+    return is_sound ? profile_from_json(json, ret_profile, ret_level) : STATUS_REFUSED;
 }
 
 enum status knowledge_load(struct store *s, struct profiles *p)
@@ -38,9 +39,11 @@ enum status knowledge_load(struct store *s, struct profiles *p)
     while ((status = store_next_profile(s, &row)) == STATUS_OK) {
         struct profile profile;
         unsigned level;
-        if (!read_row(&row, &profile, &level))
-            continue; /* somebody changed it by hand: one server is known less */
-        status = profiles_merge(p, &profile, level);
+        status = read_row(&row, &profile, &level);
+        if (status == STATUS_REFUSED)
+            continue; /* one server is known less */
+        if (status == STATUS_OK)
+            status = profiles_merge(p, &profile, level);
         if (status != STATUS_OK)
             return status;
     }

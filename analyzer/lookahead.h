@@ -31,9 +31,9 @@ size_t lookahead_read(struct lookahead *l, uint8_t *buffer, size_t size);
 
 /*
  * Takes the next record as a frame, without its link type and number, where nothing is left to do
- * for libpcap: the record is whole, was found good, and is written in this machine's order of bytes.
- * False otherwise, and nothing is taken. Nothing of a record must have been read. The view lives
- * until the next call of this function or lookahead_read().
+ * for libpcap: the record is whole, was found good, and is written in this machine's order of
+ * bytes. False otherwise, and nothing is taken. Nothing of a record must have been read. The view
+ * lives until the next call of this function or lookahead_read().
  */
 bool lookahead_take(struct lookahead *l, struct frame *ret_frame);
 

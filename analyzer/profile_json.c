@@ -2,6 +2,7 @@
 #include "profile_json.h"
 
 #include "decimal.h"
+#include "json_load.h"
 
 #include <jansson.h>
 
@@ -95,11 +96,13 @@ static struct tally read_tally(const json_t *array)
     return t;
 }
 
-bool profile_from_json(struct bytes json, struct profile *profile, unsigned *ret_level)
+enum status profile_from_json(struct bytes json, struct profile *profile, unsigned *ret_level)
 {
-    json_t *root = json_loadb((const char *)json.at, json.len, 0, NULL);
-    bool ok = json_is_object(root);
-    if (ok) {
+    json_t *root;
+    enum status status = json_load_text(json, &root);
+    if (status == STATUS_OK && !json_is_object(root))
+        status = STATUS_REFUSED;
+    if (status == STATUS_OK) {
         const json_t *flights = json_object_get(root, "flights");
         for (unsigned shape = 0; shape <= FLIGHT_ONE; shape++)
             profile->flights[shape] = count_of(element(flights, shape));
@@ -112,5 +115,5 @@ bool profile_from_json(struct bytes json, struct profile *profile, unsigned *ret
         *ret_level = level < 0 ? 0 : level > LEVEL_MAX ? LEVEL_MAX : (unsigned)level;
     }
     json_decref(root);
-    return ok;
+    return status;
 }

@@ -13,9 +13,11 @@
 MUST_USE enum status profile_to_json(const struct profile *p, unsigned level, struct buffer *out);
 
 /*
- * Sets what profile_to_json() wrote and leaves the rest of *profile alone; false, and nothing is
- * set, when the bytes are nothing of that kind. Numbers that no profile holds are made harmless.
+ * Sets what profile_to_json() wrote and leaves the rest of *profile alone. Numbers that no profile
+ * holds are made harmless. STATUS_REFUSED, and nothing is set: the bytes are nothing of that kind;
+ * STATUS_NO_MEMORY.
  */
-bool profile_from_json(struct bytes json, struct profile *profile, unsigned *ret_level);
+MUST_USE enum status profile_from_json(struct bytes json, struct profile *profile,
+                                       unsigned *ret_level);
 
 #endif

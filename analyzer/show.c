@@ -206,9 +206,13 @@ static enum status learn_row(struct query *q, struct profiles *profiles)
         profile.server_name = name.at;
     bool whole = profile.first_ns <= profile.last_ns && profile.first_ns > -LIMIT_NS &&
                  profile.last_ns < LIMIT_NS && query_cell(q, 6).integer >= 0 &&
-                 address_parse(text_string(&ip), &profile.server.address) &&
-                 profile_from_json(query_cell(q, 7).bytes, &profile, &level);
-    enum status status = whole ? profiles_merge(profiles, &profile, level) : STATUS_OK;
+                 address_parse(text_string(&ip), &profile.server.address);
+    enum status status =
+        whole ? profile_from_json(query_cell(q, 7).bytes, &profile, &level) : STATUS_REFUSED;
+    if (status == STATUS_OK)
+        status = profiles_merge(profiles, &profile, level);
+    else if (status == STATUS_REFUSED)
+        status = STATUS_OK; /* one server is known less */
     if (ip.failed || name.failed)
         status = STATUS_NO_MEMORY;
     text_done(&ip);

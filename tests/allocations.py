@@ -7,8 +7,8 @@ usage: allocations.py FIRSTFLIGHT FAIL_MALLOC [--thorough] [--part N/M]
 FAIL_MALLOC is the library of fail_malloc.c. A run that ends with status 0 has printed what an
 undisturbed one prints; one that fails ends with status 2, a message and an unchanged database. Two
 commands differ only in what comes after the database was opened: what is before is tried with the
-first of them. By itself some allocations are tried, others each time; --thorough tries all of them,
---part every Mth.
+first of them. By itself some allocations are tried, the same each time; --thorough tries all of
+them, --part every Mth.
 """
 import argparse
 import os
@@ -132,7 +132,7 @@ def main():
     def numbers(everything):
         if options.thorough:
             return everything[part::parts]
-        return random.sample(everything, min(TRIED, len(everything)))
+        return random.Random(len(everything)).sample(everything, min(TRIED, len(everything)))
 
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

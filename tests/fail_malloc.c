@@ -9,6 +9,7 @@
  * usage: FAIL_AT=17 LD_PRELOAD=./libfail_malloc.so firstflight ingest ...
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stdatomic.h>
@@ -82,7 +83,10 @@ __attribute__((destructor)) static void end(void)
 
 static int fails(const void *caller)
 {
-    return !is_spared(caller) && atomic_fetch_add(&allocations, 1) + 1 == fail_at;
+    if (is_spared(caller) || atomic_fetch_add(&allocations, 1) + 1 != fail_at)
+        return 0;
+    errno = ENOMEM;
+    return 1;
 }
 
 static void *function(const char *name)

@@ -15,7 +15,7 @@ import sys
 # Level by level, what lies there; a module is its .c and .h file.
 LEVELS = [
     # base: plain values and text
-    "bytes buffer varint decimal coder status drop hash prefetch slots thread handover endpoint frame text moment progress "
+    "bytes buffer varint decimal coder status json_load drop hash prefetch slots thread handover endpoint frame text moment progress "
     "tally",
     # pure parsers of bytes
     "layer packet decoded link tunnel hello names ja4 http2 ticket secrets decrypt content",
@@ -54,7 +54,7 @@ LIBRARIES = {
     "sqlite3.h": {"store", "merge", "query", "sql_functions"},
     "openssl/": {"ja4", "decrypt", "privacy"},
     "xxhash.h": {"hash"},
-    "jansson.h": {"facts_json", "profile_json"},
+    "jansson.h": {"json_load", "facts_json", "profile_json"},
     "maxminddb.h": {"mmdb"},
     "seccomp.h": {"sandbox"},
     "curl/": {"http"},

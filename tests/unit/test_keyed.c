@@ -668,7 +668,8 @@ Test(keyed, ends_when_it_has_enough)
     talk_close(t);
 }
 
-/* A client sends early records and nobody answers: bodies wait up to a cap, records up to another. */
+/* A client sends early records and nobody answers: bodies wait up to a cap, records up to another.
+ */
 Test(keyed, what_waits_for_a_server_hello_has_caps)
 {
     enum { BODY = 4096, HEADER = 5 };

@@ -286,7 +286,7 @@ Test(secrets, every_truncation)
 static void write_number(uint8_t *at, uint32_t number)
 {
     for (unsigned i = 8; i-- > 0; number >>= 4)
-        at[i] = (uint8_t)"0123456789abcdef"[number & 15];
+        at[i] = (uint8_t) "0123456789abcdef"[number & 15];
 }
 
 Test(secrets, beyond_the_cap_they_are_counted_and_left_out)

@@ -20,7 +20,6 @@
 #include "ending.h"
 #include "flow.h"
 #include "fragment.h"
-#include "handover.h"
 #include "hash.h"
 #include "interfaces.h"
 #include "packet.h"
@@ -28,35 +27,24 @@
 #include "prefetch.h"
 #include "spill.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 /* What a live connection costs beside its flow, roughly: facts, records, allocator. */
 enum { CONNECTION_COST = 3072 };
 
-/* Batches of frames that are on their way, or being filled; segments of one whose flows are fetched
- * from memory together: as many as the nearest cache holds. */
-enum { BATCHES = 8, FETCHED_AHEAD = 8 };
+/* Segments of a batch whose flows are fetched from memory together: as many as the nearest cache
+ * holds. */
+enum { FETCHED_AHEAD = 8 };
 
 /* A pause longer than any idle limit. */
 #define FAR_AHEAD_NS (3600 * NS_PER_SECOND)
 
-/*
- * Frames are decoded by who brings them and followed by a thread, if there is one; what is over
- * goes to another (ending.c). With or without, each flow sees its segments in their order, and
- * flows end in theirs.
- */
 struct analysis {
     struct analysis_options options;
-    /* of who brings frames */
     struct fragments *fragments;
     struct drop_counts *drops; /* of the current file */
     uint32_t file;
-    struct handover handover;            /* of batches */
-    struct decoded_batch *batches;       /* BATCHES of them, with the thread; NULL */
-    struct decoded_batch *filling;       /* NULL = none */
-    atomic_size_t flows_now, memory_now; /* as of the last batch */
-    /* of who follows flows: that is who brings frames, while the thread has nothing to do */
+    struct decoded_batch *decoded; /* frames that are not followed yet */
     struct flow_table *flows;
     struct endings *endings;
     struct past *past;
@@ -120,8 +108,6 @@ void analysis_use_file(struct analysis *a, uint32_t file, struct drop_counts *dr
 enum status analysis_secrets(struct analysis *a, struct bytes key_log)
 {
     enum status status = analysis_settle(a);
-    if (status == STATUS_OK)
-        status = endings_settle(a->endings); /* they look for secrets as well */
     if (status != STATUS_OK)
         return status;
     if (a->secrets == NULL)
@@ -286,18 +272,17 @@ static enum status count_half_open_flow(struct analysis *a, const struct flow *f
     return status;
 }
 
-static enum status hand_over(struct analysis *a, struct flow *flow, enum flow_end fallback,
-                             uint64_t *ret_number)
+static enum status stage_flow(struct analysis *a, const struct flow *flow, enum flow_end fallback,
+                              uint64_t *ret_number)
 {
-    struct ending ending = { .flow = *flow,
+    struct ending ending = { .flow = flow,
                              .fallback = fallback,
                              .interface = interfaces_name(&a->interfaces, flow->interface) };
     if (stays_open(a, fallback)) {
         ending.stays_open = true;
         ending.state = (struct bytes){ a->state.at, a->state.len };
     }
-    ending.flow.connection = take_connection(a, flow);
-    return endings_add(a->endings, &ending, &a->pool, ret_number);
+    return endings_add(a->endings, &ending, ret_number);
 }
 
 static enum status finish_half_open(struct analysis *a, struct flow *flow, enum flow_end fallback,
@@ -306,7 +291,7 @@ static enum status finish_half_open(struct analysis *a, struct flow *flow, enum 
     bool has_row;
     enum status status = count_half_open_flow(a, flow, &has_row);
     *ret_number = PAST_NOT_STAGED;
-    return status == STATUS_OK && has_row ? hand_over(a, flow, fallback, ret_number) : status;
+    return status == STATUS_OK && has_row ? stage_flow(a, flow, fallback, ret_number) : status;
 }
 
 static enum status finish_connection(struct analysis *a, struct flow *flow, enum flow_end fallback,
@@ -321,7 +306,7 @@ static enum status finish_connection(struct analysis *a, struct flow *flow, enum
                 return status;
         }
     enum status status = finish_label(a, flow);
-    return status == STATUS_OK ? hand_over(a, flow, fallback, ret_number) : status;
+    return status == STATUS_OK ? stage_flow(a, flow, fallback, ret_number) : status;
 }
 
 /* What was packed, in memory or, where that has its share already, in the file; NULL = neither. */
@@ -495,7 +480,7 @@ enum status analysis_end(struct analysis *a)
         if (status != STATUS_OK)
             return status;
     }
-    return endings_settle(a->endings);
+    return STATUS_OK;
 }
 
 /* From run to run */
@@ -593,8 +578,7 @@ enum status analysis_resume_point(struct analysis *a, struct bytes state, uint32
     return status;
 }
 
-/* Of live flows, as it counts for the cap. */
-static size_t memory_now(const struct analysis *a)
+size_t analysis_memory(const struct analysis *a)
 {
     return flow_count(a->flows) * sizeof(struct flow) + a->connections * CONNECTION_COST +
            a->parked_bytes + a->held_bytes;
@@ -614,9 +598,9 @@ static enum status evict(struct analysis *a)
     struct flow *f;
     if (flow_half_open_count(a->flows) > HALF_OPEN_FLOWS_MAX)
         status = finish_flow(a, flow_nearest_half_open(a->flows), ENDED_EVICTED);
-    if (memory_now(a) <= a->options.memory_max)
+    if (analysis_memory(a) <= a->options.memory_max)
         return status;
-    while (status == STATUS_OK && memory_now(a) > a->options.memory_max / 8 * 7 &&
+    while (status == STATUS_OK && analysis_memory(a) > a->options.memory_max / 8 * 7 &&
            (f = flow_nearest_deadline(a->flows)) != NULL)
         status = finish_flow(a, f, ENDED_EVICTED);
     return status;
@@ -717,7 +701,7 @@ static enum status take_half_open(struct analysis *a, struct flow *flow,
     half_opens_remove(a->options.half_opens, flow_endpoint(flow, SERVER), past->first_ns);
     return past->stage_number == PAST_NOT_STAGED
                ? STATUS_OK
-               : endings_cancel(a->endings, past->stage_number, &a->pool);
+               : stage_cancel(a->options.stage, past->stage_number);
 }
 
 /* Takes over what is remembered of a flow with that key. */
@@ -1026,11 +1010,6 @@ static enum status follow_decoded(struct analysis *a, const struct decoded *deco
 
 /* Frames */
 
-static uint64_t flows_now(const struct analysis *a)
-{
-    return endings_count(a->endings) + flow_count(a->flows);
-}
-
 /* A SYN begins a flow nearly always, so the past is asked for one with its key. */
 static void fetch_past(const struct analysis *a, const struct decoded *at)
 {
@@ -1056,10 +1035,9 @@ static void fetch_ahead(const struct analysis *a, const struct decoded *at, unsi
     }
 }
 
-static enum status follow_batch(void *owner, unsigned slot)
+enum status analysis_settle(struct analysis *a)
 {
-    struct analysis *a = owner;
-    const struct decoded_batch *batch = &a->batches[slot];
+    const struct decoded_batch *batch = a->decoded;
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < batch->count && status == STATUS_OK; i++) {
         unsigned left = batch->count - i;
@@ -1067,38 +1045,8 @@ static enum status follow_batch(void *owner, unsigned slot)
             fetch_ahead(a, &batch->at[i], left < FETCHED_AHEAD ? left : FETCHED_AHEAD);
         status = follow_decoded(a, &batch->at[i]);
     }
-    atomic_store_explicit(&a->flows_now, flows_now(a), memory_order_relaxed);
-    atomic_store_explicit(&a->memory_now, memory_now(a), memory_order_relaxed);
+    decoded_batch_clear(a->decoded);
     return status;
-}
-
-static enum status give_batch(struct analysis *a)
-{
-    if (a->filling == NULL)
-        return STATUS_OK;
-    a->filling = NULL;
-    return handover_filled(&a->handover);
-}
-
-static enum status begin_batch(struct analysis *a)
-{
-    unsigned slot;
-    enum status status = handover_next(&a->handover, &slot);
-    if (status != STATUS_OK)
-        return status;
-    a->filling = &a->batches[slot];
-    decoded_batch_clear(a->filling);
-    return STATUS_OK;
-}
-
-static enum status add_to_batch(struct analysis *a, const struct decoded *decoded)
-{
-    enum status status = STATUS_OK;
-    if (a->filling != NULL && !decoded_batch_has_room(a->filling, decoded))
-        status = give_batch(a);
-    if (status == STATUS_OK && a->filling == NULL)
-        status = begin_batch(a);
-    return status == STATUS_OK ? decoded_batch_add(a->filling, decoded) : status;
 }
 
 static enum drop join_fragments(struct analysis *a, const struct frame *frame,
@@ -1130,28 +1078,16 @@ enum status analysis_frame(struct analysis *a, const struct frame *frame)
     decoded.reason = packet_decode(frame, &decoded.segment);
     if (decoded.reason == DROP_FRAGMENT)
         decoded.reason = join_fragments(a, frame, &decoded);
-    if (!a->handover.has_thread)
-        return follow_decoded(a, &decoded);
+    enum status status = STATUS_OK;
     decoded.flow_hash = decoded.reason == DROP_NONE ? hash_of_flow(a, &decoded.segment) : 0;
-    return add_to_batch(a, &decoded);
-}
-
-enum status analysis_settle(struct analysis *a)
-{
-    enum status status = give_batch(a);
-    return status == STATUS_OK ? handover_settle(&a->handover) : status;
+    if (!decoded_batch_has_room(a->decoded, &decoded))
+        status = analysis_settle(a);
+    return status == STATUS_OK ? decoded_batch_add(a->decoded, &decoded) : status;
 }
 
 uint64_t analysis_flows(const struct analysis *a)
 {
-    return a->handover.has_thread ? atomic_load_explicit(&a->flows_now, memory_order_relaxed)
-                                  : flows_now(a);
-}
-
-size_t analysis_memory(const struct analysis *a)
-{
-    return a->handover.has_thread ? atomic_load_explicit(&a->memory_now, memory_order_relaxed)
-                                  : memory_now(a);
+    return endings_count(a->endings) + flow_count(a->flows);
 }
 
 /* Opening and closing */
@@ -1168,7 +1104,6 @@ enum status analysis_open(const struct analysis_options *options, struct analysi
         .neighbours = options->neighbours,
         .roles = options->roles,
         .privacy = options->privacy,
-        .wants_thread = options->wants_threads,
     };
     a->options = *options;
     a->past_seed = ~options->seed;
@@ -1177,10 +1112,9 @@ enum status analysis_open(const struct analysis_options *options, struct analysi
     a->past = past_open();
     a->spill = spill_open(NULL);
     a->endings = endings_open(&endings);
-    a->batches = options->wants_threads ? calloc(BATCHES, sizeof *a->batches) : NULL;
-    handover_open(&a->handover, BATCHES, a->batches != NULL, follow_batch, a);
+    a->decoded = calloc(1, sizeof *a->decoded);
     if (a->fragments == NULL || a->flows == NULL || a->past == NULL || a->spill == NULL ||
-        a->endings == NULL) {
+        a->endings == NULL || a->decoded == NULL) {
         analysis_close(a);
         return STATUS_NO_MEMORY;
     }
@@ -1192,10 +1126,9 @@ void analysis_close(struct analysis *a)
 {
     if (a == NULL)
         return;
-    handover_close(&a->handover);
-    for (unsigned i = 0; i < BATCHES && a->batches != NULL; i++)
-        decoded_batch_done(&a->batches[i]);
-    free(a->batches);
+    if (a->decoded != NULL)
+        decoded_batch_done(a->decoded);
+    free(a->decoded);
     if (a->flows != NULL)
         for (struct flow *f; (f = flow_nearest_deadline(a->flows)) != NULL;)
             free_flow(a, f);

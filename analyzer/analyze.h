@@ -35,7 +35,6 @@ struct analysis_options {
     size_t memory_max;             /* bytes of live flows; the ones nearest to their idle limit are
                                       closed as evicted when it is reached */
     uint64_t seed;                 /* of the flow table */
-    bool wants_threads;            /* its work is shared by several, with the same result */
 };
 
 MUST_USE enum status analysis_open(const struct analysis_options *options,
@@ -74,7 +73,7 @@ MUST_USE enum status analysis_secrets(struct analysis *a, struct bytes key_log);
  */
 MUST_USE enum status analysis_frame(struct analysis *a, const struct frame *frame);
 
-/* Waits until all frames that it took are followed; statuses are those of analysis_frame(). */
+/* Follows the frames that it took and holds; statuses are those of analysis_frame(). */
 MUST_USE enum status analysis_settle(struct analysis *a);
 
 /* Ends all live flows: the captures of this point are over. */
@@ -83,10 +82,10 @@ MUST_USE enum status analysis_end(struct analysis *a);
 /* Flows without the name of their interface, since their point has too many (interfaces.h). */
 uint64_t analysis_unnamed_flows(const struct analysis *a);
 
-/* Flows finished so far, and live ones, for progress: a moment ago, where threads are at work. */
+/* Flows finished so far, and live ones, for progress. */
 uint64_t analysis_flows(const struct analysis *a);
 
-/* Bytes of live flows, as they count for memory_max; likewise. */
+/* Bytes of live flows, as they count for memory_max. */
 size_t analysis_memory(const struct analysis *a);
 
 #endif

@@ -40,32 +40,21 @@ struct connection *connection_open(struct connection_pool *pool, const struct op
     return c;
 }
 
-void connection_clear(struct connection *c)
-{
-    stream_done(&c->stream[CLIENT]);
-    stream_done(&c->stream[SERVER]);
-    tls_done(&c->tls);
-    facts_clear(&c->facts);
-    struct facts empty = c->facts;
-    *c = (struct connection){ .facts = empty };
-}
-
-void connection_give_back(struct connection_pool *pool, struct connection *c)
-{
-    if (c == NULL)
-        return;
-    if (pool->count == POOL_MAX)
-        free_connection(c);
-    else
-        pool->spare[pool->count++] = c;
-}
-
 void connection_close(struct connection_pool *pool, struct connection *c)
 {
     if (c == NULL)
         return;
-    connection_clear(c);
-    connection_give_back(pool, c);
+    stream_done(&c->stream[CLIENT]);
+    stream_done(&c->stream[SERVER]);
+    tls_done(&c->tls);
+    facts_clear(&c->facts);
+    if (pool->count == POOL_MAX) {
+        free_connection(c);
+        return;
+    }
+    struct facts empty = c->facts;
+    *c = (struct connection){ .facts = empty };
+    pool->spare[pool->count++] = c;
 }
 
 void connection_prefetch(const struct connection *c)

@@ -51,10 +51,6 @@ void connection_pool_done(struct connection_pool *pool);
 struct connection *connection_open(struct connection_pool *pool, const struct opening *o);
 void connection_close(struct connection_pool *pool, struct connection *c); /* NULL is accepted */
 
-/* The two halves of connection_close(), where another thread than the pool's is done with it. */
-void connection_clear(struct connection *c);
-void connection_give_back(struct connection_pool *pool, struct connection *c);
-
 /* Asks for the memory that a packet of the connection will touch. */
 void connection_prefetch(const struct connection *c);
 

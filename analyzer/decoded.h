@@ -2,8 +2,9 @@
 #ifndef DECODED_H
 #define DECODED_H
 /*
- * Frames that were decoded, and wait in batches for the thread that follows flows. What they show
- * of their frames is copied, since a frame is gone when the next one is read.
+ * Frames that were decoded, and wait for others, so that what is known of their flows is fetched
+ * from memory for all of them at once. What they show of their frames is copied, since a frame is
+ * gone when the next one is read.
  */
 #include "buffer.h"
 #include "packet.h"
@@ -20,8 +21,8 @@ struct decoded {
     struct segment segment;     /* with DROP_NONE */
 };
 
-/* What is handed over at once. A packet that alone is larger is a batch of its own. */
-enum { DECODED_BATCH_MAX = 256, DECODED_BATCH_BYTES = 256 * 1024 };
+/* What a near cache holds. A packet that alone is larger is a batch of its own. */
+enum { DECODED_BATCH_MAX = 32, DECODED_BATCH_BYTES = 64 * 1024 };
 
 /* Zeroed: empty. */
 struct decoded_batch {

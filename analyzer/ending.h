@@ -3,9 +3,7 @@
 #define ENDING_H
 /*
  * The end of a flow: what it was becomes facts, of which its server, client and network are
- * learned, and which go packed to the stage. In a thread of its own where one is wanted, so that
- * the next packets need not wait; the order of flows, and so everything that is learned and staged,
- * is the same without.
+ * learned, and which go packed to the stage.
  */
 #include "connection.h"
 #include "flow.h"
@@ -15,7 +13,7 @@
 #include "roles.h"
 #include "stage.h"
 
-/* Nothing is owned. From endings_open() to endings_settle() all of it is the endings' alone. */
+/* Nothing is owned. */
 struct endings_options {
     struct stage *stage;           /* where packed facts go, each with a mark */
     struct stage *open;            /* where states go of flows that go on in another run; NULL */
@@ -23,39 +21,30 @@ struct endings_options {
     struct neighbours *neighbours; /* round trips of clients */
     struct roles *roles;           /* which addresses serve many; NULL */
     const struct privacy *privacy; /* what is hidden in facts before anything is learned; NULL */
-    bool wants_thread;
 };
 
 /* A flow that is over, or only looked at since the captures are. */
 struct ending {
-    struct flow flow;       /* a copy: half-open, or with its connection, which is taken over */
-    enum flow_end fallback; /* why it is over unless its packets say so */
-    bool stays_open;        /* it goes on in another run, */
-    struct bytes state;     /* ... from this; copied */
-    struct bytes interface; /* name of its first packet's; lives until endings_settle() */
+    const struct flow *flow; /* half-open, or with its connection, whose facts are completed */
+    enum flow_end fallback;  /* why it is over unless its packets say so */
+    bool stays_open;         /* it goes on in another run, */
+    struct bytes state;      /* ... from this */
+    struct bytes interface;  /* name of its first packet's */
 };
 
 struct endings;
 
 struct endings *endings_open(const struct endings_options *options); /* NULL without memory */
-void endings_close(struct endings *e); /* what was not settled may be lost; NULL is accepted */
+void endings_close(struct endings *e);                               /* NULL is accepted */
 
 /*
- * Takes a flow over; *ret_number is that of its facts on the stage, counted from 0. pool: where
- * connections of earlier ones are given back. STATUS_NO_MEMORY or STATUS_IO of the stage, perhaps
- * of an earlier one.
+ * Learns of a flow and stages its facts, whose number on the stage is *ret_number. STATUS_NO_MEMORY
+ * or STATUS_IO of the stage.
  */
 MUST_USE enum status endings_add(struct endings *e, const struct ending *ending,
-                                 struct connection_pool *pool, uint64_t *ret_number);
+                                 uint64_t *ret_number);
 
-/* Takes facts back from the stage. */
-MUST_USE enum status endings_cancel(struct endings *e, uint64_t number,
-                                    struct connection_pool *pool);
-
-/* Waits until all that was added is staged; what failed. */
-MUST_USE enum status endings_settle(struct endings *e);
-
-/* Facts staged or on their way. */
+/* Facts staged. */
 uint64_t endings_count(const struct endings *e);
 
 /* What is known of a flow beside its facts: stands behind them in its item on the stage. */

@@ -294,7 +294,6 @@ static enum status open_crew(struct ingest *i)
             .privacy = &i->privacy,
             .store = i->store,
             .store_lock = &i->store_lock,
-            .wants_threads = ingest_jobs(i) < thread_cpus(),
         },
         .points = i->points,
         .point_count = count,

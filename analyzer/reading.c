@@ -224,7 +224,6 @@ static enum status begin(struct reading *r)
         .privacy = o->privacy,
         .memory_max = o->live_memory,
         .seed = o->seed,
-        .wants_threads = o->wants_threads,
     };
     return analysis_open(&options, &r->analysis);
 }

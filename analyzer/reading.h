@@ -29,7 +29,6 @@ struct reading_options {
     const struct privacy *privacy;
     struct store *store;
     pthread_mutex_t *store_lock; /* held while the store is used */
-    bool wants_threads;          /* a point may have several: there are CPUs that would be idle */
 };
 
 struct reading;

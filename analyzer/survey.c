@@ -190,8 +190,10 @@ static enum status survey_capture(struct survey *s, struct capture *c, struct su
     if (status != STATUS_OK)
         return status;
     struct drop_counts drops = { 0 };
-    analysis_use_file(tools->analysis, 0, &drops);
+    analysis_use_file(tools->analysis, (uint32_t)watch->files_done, &drops);
     status = read_frames(s, c, watch, tools->analysis, ret_whole);
+    if (status == STATUS_OK)
+        status = analysis_settle(tools->analysis); /* while the capture and its drops are there */
     struct capture_info info = capture_info(c);
     count_file(s, &info, &drops);
     return status;
